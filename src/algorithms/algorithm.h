@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "plan/program.h"
+#include "topology/topology.h"
+
+namespace khoro {
+
+/// What an algorithm may know beside the collective and the topology. Only what all ranks know
+/// alike.
+struct Shape {
+  int lanes = 1;
+  /// Slots of every channel.
+  int slots = 8;
+  bool operator==(const Shape&) const = default;
+};
+
+/// What one rank pays at worst, by the algorithm's formula: messages that follow one another, and
+/// bytes it sends per byte of the whole vector.
+struct Cost {
+  int rounds = 0;
+  double sent_per_byte = 0;
+};
+
+/// One way to do one collective: a row of the registry.
+struct Algorithm {
+  std::string_view name;
+  CollectiveKind collective;
+  /// Counted up when the program changes: it is part of the plan hash.
+  int version = 1;
+  /// The least number of slots per channel with which it cannot deadlock.
+  int least_slots = 1;
+  int (*chunks)(const Collective&, const Shape&);
+  Program (*program)(const Collective&, const Topology&, const Shape&, int rank);
+  Cost (*cost)(const Collective&, const Shape&);
+};
+
+/// Every algorithm there is, in the order in which `khoro plan list` prints them.
+std::span<const Algorithm> algorithms() noexcept;
+/// Null if the collective has no algorithm of that name.
+const Algorithm* find_algorithm(CollectiveKind collective, std::string_view name) noexcept;
+
+/// The plan of an algorithm, all ranks, nothing built yet.
+Plan make_plan(const Algorithm& algorithm, const Collective& collective, const Topology& topology,
+               const Shape& shape);
+/// The plan hash: over what generated the plan.
+std::uint64_t plan_hash(const Algorithm& algorithm, const Collective& collective,
+                        const Topology& topology, const Shape& shape) noexcept;
+
+}  // namespace khoro

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace khoro {
+
+/// The word that a sleeper leaves where its peers can see it. It lies in shared memory.
+struct alignas(64) DoorbellWord {
+  enum : std::uint32_t { awake = 0, on_futex = 1, on_descriptor = 2 };
+  std::atomic<std::uint32_t> state;
+};
+static_assert(sizeof(DoorbellWord) == 64);
+
+/// Wakes one waiting thread of one rank, from any thread of any process that maps the word.
+///
+/// Protocol. The sleeper calls `arm()`, looks once more for work, and only then sleeps; a worker
+/// makes its work visible, executes a full fence, and calls `ring()`. Either the sleeper sees the
+/// work or the worker sees the sleeper. Spurious returns are legal, lost ones are not.
+///
+/// Borrows the word and the descriptor: whoever mapped and opened them keeps them alive.
+class Doorbell {
+ public:
+  Doorbell() = default;
+  Doorbell(DoorbellWord& word, int descriptor) : word_(&word), descriptor_(descriptor) {}
+
+  bool exists() const noexcept { return word_ != nullptr; }
+
+  /// Any thread. Costs one load while nobody sleeps. The caller has executed a full fence since its
+  /// work became visible (pairs with the fence in arm()).
+  void ring() const noexcept {
+    if (word_->state.load(std::memory_order_relaxed) != DoorbellWord::awake) wake();
+  }
+
+  /// Owner only. Announces that the owner is about to sleep on `kind`, with a full fence after.
+  void arm(std::uint32_t kind) const noexcept {
+    word_->state.store(kind, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  }
+  /// Owner only. Takes the announcement back; rings are free again.
+  void disarm() const noexcept {
+    word_->state.store(DoorbellWord::awake, std::memory_order_relaxed);
+  }
+  bool armed() const noexcept {
+    return word_->state.load(std::memory_order_acquire) != DoorbellWord::awake;
+  }
+
+  DoorbellWord* word() const noexcept { return word_; }
+  /// An eventfd that `ring()` makes readable while the owner sleeps on_descriptor; -1 if it has
+  /// none.
+  int descriptor() const noexcept { return descriptor_; }
+
+ private:
+  void wake() const noexcept;
+
+  DoorbellWord* word_ = nullptr;
+  int descriptor_ = -1;
+};
+
+}  // namespace khoro

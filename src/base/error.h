@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace khoro {
+
+/// Why a call failed. The values are those of `khoroResult_t` and never change.
+enum class Code : int {
+  success = 0,
+  unhandled_device_error = 1,
+  system_error = 2,
+  internal_error = 3,
+  invalid_argument = 4,
+  invalid_usage = 5,
+  remote_error = 6,
+  in_progress = 7,
+  timeout = 8,
+  mismatch = 9,
+  aborted = 10,
+  revoked = 11,
+  peer_died = 12,
+  no_quorum = 13,
+  out_of_memory = 14,
+};
+
+/// What set-up throws: topology, planning, connecting, argument checks. The message says what was
+/// wrong, where, and what to do. The data path never throws; it returns a `Status`.
+class Error : public std::runtime_error {
+ public:
+  Error(Code code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  Code code() const noexcept { return code_; }
+
+ private:
+  Code code_;
+};
+
+/// Throws a `system_error` whose message is "`what`: " and the text of the current errno.
+[[noreturn]] void throw_errno(const std::string& what);
+
+}  // namespace khoro

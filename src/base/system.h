@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+
+#include "base/doorbell.h"
+#include "base/time.h"
+
+namespace khoro {
+
+/// What the protocol asks of the world: what time it is, and to sleep until a doorbell rings. The
+/// real one is the machine; a virtual one steps seeded time, so that the whole protocol runs in one
+/// thread and replays from its seed. Thread-safe.
+class System {
+ public:
+  virtual ~System() = default;
+
+  virtual Time now() const noexcept = 0;
+
+  /// Blocks until one of the doorbells rang or `until` has come; may return early. The caller has
+  /// armed them all (on_futex if there is one, on_descriptor if there are several), has looked for
+  /// work since, and disarms them afterwards.
+  virtual void park(std::span<const Doorbell> doorbells, Time until) noexcept = 0;
+
+  /// Gives the processor to another thread that wants it.
+  virtual void yield() noexcept = 0;
+};
+
+/// The machine's monotonic clock, futexes and poll.
+System& machine();
+
+}  // namespace khoro

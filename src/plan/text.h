@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/diagnostic.h"
+#include "plan/program.h"
+
+namespace khoro {
+
+/// One step as a line without indentation; `lane` is what channel indices default to.
+std::string print(const Step& step, int lane, const std::vector<Token>& tokens);
+
+/// The canonical text of a plan, or of one rank of it. Equal plans print equal.
+std::string print(const Plan& plan, std::optional<int> rank = std::nullopt);
+
+struct Parsed {
+  std::optional<Plan> plan;  // present if there are no diagnostics
+  std::vector<Diagnostic> diagnostics;
+};
+
+/// Reads what print() wrote for all ranks. Sizes are capped before anything is allocated: 16 MiB of
+/// text, 65,536 ranks, 254 lanes a rank.
+Parsed parse(std::string_view text);
+
+}  // namespace khoro

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/doorbell.h"
+#include "base/status.h"
+
+namespace khoro {
+
+/// In which type a message's elements are.
+enum class Form : std::uint8_t { dtype, carry };
+
+/// What a message's header says beside its number and digest.
+struct MessageHead {
+  std::uint32_t digest = 0;  // of (communicator, epoch, operation, call, plan)
+  std::uint64_t bytes = 0;   // of the payload
+  Form form = Form::dtype;
+};
+
+/// A message as its receiver sees it.
+struct Message {
+  MessageHead head;
+  const std::byte* data = nullptr;  // null if the payload is empty
+  bool by_reference = false;        // data lies in the sender's memory, not in a slot
+};
+
+/// The answer to "is the next message there?".
+struct Observed {
+  Status status = Status::ok;
+  const Message* message = nullptr;  // null: not there yet (or the status says why never)
+};
+
+/// A place for data that one side lends to the other.
+struct Window {
+  std::byte* data = nullptr;  // null: not reachable from the peer, a slot is used instead
+  std::uint64_t bytes = 0;
+};
+
+/// The sending end of a channel: a one-way, in-order pipe from a lane of one rank to a lane of
+/// another, with D slots. Messages are numbered from 1 and never reordered. Thread-compatible: one
+/// lane owns an end. Nothing here blocks, allocates or throws.
+class Sender {
+ public:
+  virtual ~Sender() = default;
+
+  /// Room for the payload of the next message, or null while all D slots are in use or the other
+  /// end is not open yet. Asking again before publish() gives the same room. `bytes` is at most
+  /// payload_limit().
+  virtual std::byte* try_acquire(std::size_t bytes) noexcept = 0;
+  /// Makes the acquired message visible and rings the receiver's doorbell if it sleeps. The payload
+  /// is head.bytes from the room that try_acquire gave.
+  virtual void publish(const MessageHead& head) noexcept = 0;
+  virtual std::size_t payload_limit() const noexcept = 0;
+
+  /// True if the peer can read this process's memory, so that publish_reference is allowed.
+  virtual bool references() const noexcept = 0;
+  /// Publishes the acquired message (room may be unused) as a reference: `data` stays untouched by
+  /// its owner until released() has passed the message's number.
+  virtual void publish_reference(const MessageHead& head, const std::byte* data) noexcept = 0;
+  /// How many messages were published, and how many of them the receiver is known to have released.
+  virtual std::uint64_t published() const noexcept = 0;
+  virtual std::uint64_t released() noexcept = 0;
+
+  /// The oldest window that the receiver has offered and this end has not filled, or null. A window
+  /// without data is filled by an ordinary message. A filled one is reported by publish_put, which
+  /// counts as a message of the channel and needs an acquired slot.
+  virtual const Window* try_window() noexcept = 0;
+  virtual void publish_put(const MessageHead& head) noexcept = 0;
+
+  /// An error seen by this end alone (a peer that is gone); ok while all is well.
+  virtual Status status() const noexcept = 0;
+};
+
+/// The receiving end. Same rules as Sender.
+class Receiver {
+ public:
+  virtual ~Receiver() = default;
+
+  /// The oldest message not yet released. Number differs: not there yet. Number equal and digest
+  /// other than `digest`: mismatch.
+  virtual Observed try_observe(std::uint32_t digest) noexcept = 0;
+  /// Gives the observed message's slot, or the sender's memory, back.
+  virtual void release() noexcept = 0;
+
+  /// Lends a window to the sender; false while D are open. The window is untouchable until the
+  /// message that fills it is observed: if that message is by_reference with data == window.data it
+  /// is in place already, else it must be copied from the slot.
+  virtual bool try_offer(const Window& window) noexcept = 0;
+};
+
+}  // namespace khoro

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "transport/channel.h"
+
+namespace khoro {
+
+/// All that a transport knows of a rank: which process it is in and how that is reached. Never a
+/// site, plan or algorithm.
+struct Endpoint {
+  int rank = 0;
+  /// Equal for ranks that share an address space; drawn at random by each process.
+  std::uint64_t process = 0;
+  /// The rank's shared memory, mapped nowhere yet; -1 if it has none. Borrowed.
+  int memory = -1;
+  Doorbell doorbell;
+};
+
+/// How fast one way between two endpoints is.
+struct Route {
+  double bytes_per_second = 0;
+  double latency_seconds = 0;
+};
+
+/// What one end of a channel is called: the peer's endpoint and the index among the channels of
+/// that pair and direction.
+struct ChannelName {
+  int peer = 0;
+  std::uint8_t index = 0;
+};
+
+struct ChannelShape {
+  std::uint32_t slots = 8;
+  std::uint32_t slot_bytes = 65'536;
+};
+
+/// A transport as one rank of one communicator uses it: opens the ends of channels over descriptors
+/// that were connected and authenticated by others. Both ends of a channel are opened with the same
+/// shape, in any order, and either may be used at once.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual std::string_view name() const noexcept = 0;
+  /// Nothing if the peer cannot be reached this way.
+  virtual std::optional<Route> reach(const Endpoint& peer) const = 0;
+  /// Throw `Error` when memory or descriptors run out. The ends may not outlive the transport.
+  virtual std::unique_ptr<Sender> open_sender(const ChannelName& name, ChannelShape shape) = 0;
+  virtual std::unique_ptr<Receiver> open_receiver(const ChannelName& name, ChannelShape shape) = 0;
+  /// Bytes of memory this rank owns for its channels.
+  virtual std::uint64_t bytes_held() const noexcept = 0;
+};
+
+}  // namespace khoro
