@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No file of code is longer than 500 lines; the root meson.build stays under 100."""
+from sources import CODE, files, finish, text
+
+LIMITS = {"meson.build": 100}
+faults = []
+for path in files(suffixes=CODE + (".py", ".sh", "meson.build")):
+    lines = text(path).count("\n")
+    limit = LIMITS.get(str(path), 500)
+    if lines > limit:
+        faults.append(f"{path}: {lines} lines, more than {limit}: split it by idea")
+finish(faults)
