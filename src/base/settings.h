@@ -5,56 +5,79 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
+#include <vector>
 
 namespace khoro {
 
+struct Settings;
+
 /// Job settings must be equal on all ranks and are compared at init; rank settings are a rank's own
-/// affair; launcher settings are how a launcher tells a rank who it is.
+/// affair; launcher settings are how a launcher tells a rank who it is; test settings exist only in
+/// builds made for tests.
 enum class Scope : std::uint8_t { rank, job, launcher, test };
 
 enum class SettingType : std::uint8_t { text, integer, bytes, milliseconds, choice };
 
-/// One row of the table that feeds the environment, the config struct, `khoro info` and the manual
-/// page.
+/// One row of the table that feeds the environment, `Settings`, `khoro info` and the manual page.
 struct SettingRow {
   std::string_view name;  // "KHORO_LOG"
   SettingType type;
-  std::string_view default_value;
-  std::string_view legal;  // a range "1..64", or choices "off|error|warn|info|trace", or ""
+  std::string_view default_value;  // as a user would write it
+  /// Choices "off|error|warn"; a range "1..64" or "4096..65536 step 4096" in the type's unit; ""
+  /// for text, which may be anything.
+  std::string_view legal;
   Scope scope;
   std::string_view help;  // one sentence
+  std::variant<std::string Settings::*, std::int64_t Settings::*> member;
 };
 
 std::span<const SettingRow> setting_rows() noexcept;
+std::string_view to_string(SettingType type) noexcept;
+std::string_view to_string(Scope scope) noexcept;
+/// The legal set in words, for messages and manuals: "one of off, error, warn" or "1 to 64".
+std::string legal_words(const SettingRow& row);
 
-/// The values in force, read once from the environment.
+/// The values in force. One member per row, in the order of the table, which holds the defaults.
 struct Settings {
-  // One member per row, in the order of the table.
-  std::string log = "warn";
-  std::int64_t deadline_ms = 600'000;
-  std::int64_t init_deadline_ms = 60'000;
-  std::int64_t slots = 8;
-  std::int64_t slot_bytes = 65'536;
+  std::string log;
+  std::int64_t deadline_ms;
+  std::int64_t init_deadline_ms;
+  std::int64_t slots;
+  std::int64_t slot_bytes;
   std::string algorithm;
+  // What a launcher says; -1 when it said nothing.
+  std::int64_t rank;
+  std::int64_t size;
+  std::int64_t local_rank;
+  std::int64_t local_size;
+  std::int64_t threads;
+  std::int64_t key_descriptor;
+  // Only settable in builds made for tests.
   std::string plan_file;
-  // ... what a launcher says; -1 or empty when it said nothing.
-  std::int64_t rank = -1;
-  std::int64_t size = -1;
-  std::int64_t local_rank = -1;
-  std::int64_t local_size = -1;
-  std::int64_t threads = 1;
-  std::int64_t key_descriptor = -1;
 
-  /// Reads every KHORO_ variable. A bad value throws invalid_argument naming variable, value and
-  /// legal set; an unknown name is one warning with the nearest known one.
+  /// The defaults.
+  Settings();
+  /// The defaults, overlaid with the KHORO_ variables of the environment. A bad value throws
+  /// invalid_argument naming variable, value and legal set; the first call of a process logs one
+  /// warning for each unknown KHORO_ name, with the nearest known one. Not while another thread
+  /// changes the environment.
   static Settings from_environment();
+
+  /// Sets one value from text. Throws invalid_argument naming setting, value and legal set.
+  void set(const SettingRow& row, std::string_view text);
+  /// The value as a user would write it.
+  std::string text(const SettingRow& row) const;
+  /// "name=value" of each job setting, one a line: what must be equal on all ranks.
+  std::string job_lines() const;
 };
 
-/// Settings with the value each has now, for `khoro info`.
+/// A setting with the value it has now, for `khoro info`.
 struct SettingValue {
   const SettingRow* row;
   std::string value;
   bool from_environment;
 };
+std::vector<SettingValue> settings_now();
 
 }  // namespace khoro

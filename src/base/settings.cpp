@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/settings.h"
+
+#include <fmt/format.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <cstdlib>
+#include <limits>
+#include <optional>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/suggest.h"
+
+extern char** environ;
+
+namespace khoro {
+namespace {
+
+#ifdef KHORO_TEST_SWITCHES
+constexpr bool test_switches = true;
+#else
+constexpr bool test_switches = false;
+#endif
+
+using S = Settings;
+using enum SettingType;
+
+constexpr SettingRow table[] = {
+    {"KHORO_LOG", choice, "warn", "off|error|warn|info|trace", Scope::rank,
+     "What is logged to standard error or the caller's callback.", &S::log},
+    {"KHORO_DEADLINE", milliseconds, "10min", "1..604800000", Scope::rank,
+     "How long an operation may take before it fails.", &S::deadline_ms},
+    {"KHORO_INIT_DEADLINE", milliseconds, "1min", "1..604800000", Scope::rank,
+     "How long creating a communicator may take before it fails and names who did not come.",
+     &S::init_deadline_ms},
+    {"KHORO_SLOTS", integer, "8", "2..64", Scope::job,
+     "Messages that may be under way on one channel.", &S::slots},
+    {"KHORO_SLOT_BYTES", bytes, "64K", "4096..16777216 step 4096", Scope::job,
+     "Bytes that one message carries at most.", &S::slot_bytes},
+    {"KHORO_ALGORITHM", text, "", "", Scope::job,
+     "Forces an algorithm, by a name from `khoro plan list`; empty lets the library choose.",
+     &S::algorithm},
+    {"KHORO_RANK", integer, "-1", "-1..1048575", Scope::launcher,
+     "The first rank of this process, set by the launcher.", &S::rank},
+    {"KHORO_SIZE", integer, "-1", "-1..1048576", Scope::launcher,
+     "The number of ranks of the job, set by the launcher.", &S::size},
+    {"KHORO_LOCAL_RANK", integer, "-1", "-1..1048575", Scope::launcher,
+     "The first rank of this process among those of its machine, set by the launcher.",
+     &S::local_rank},
+    {"KHORO_LOCAL_SIZE", integer, "-1", "-1..1048576", Scope::launcher,
+     "The number of ranks on this machine, set by the launcher.", &S::local_size},
+    {"KHORO_THREADS", integer, "1", "1..4096", Scope::launcher,
+     "The number of ranks that this process holds, one a thread, set by the launcher.",
+     &S::threads},
+    {"KHORO_KEY_FD", integer, "-1", "-1..1048575", Scope::launcher,
+     "An inherited descriptor that holds the job's key, set by the launcher.", &S::key_descriptor},
+    {"KHORO_TEST_PLAN_FILE", text, "", "", Scope::test, "A plan to run in place of the one chosen.",
+     &S::plan_file},
+};
+
+struct Range {
+  std::int64_t low, high, step;
+};
+
+Range range_of(const SettingRow& row) {
+  Range range{std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max(),
+              1};
+  const char* end = row.legal.data() + row.legal.size();
+  auto low = std::from_chars(row.legal.data(), end, range.low);
+  auto high = std::from_chars(low.ptr + 2, end, range.high);
+  constexpr std::string_view step = " step ";
+  if (high.ptr != end) std::from_chars(high.ptr + step.size(), end, range.step);
+  return range;
+}
+
+struct Unit {
+  std::string_view name;
+  std::int64_t factor;
+};
+constexpr Unit byte_units[] = {{"G", 1 << 30}, {"M", 1 << 20}, {"K", 1 << 10}};
+constexpr Unit time_units[] = {{"min", 60'000}, {"s", 1'000}, {"ms", 1}};
+
+std::span<const Unit> units_of(SettingType type) {
+  if (type == bytes) return byte_units;
+  if (type == milliseconds) return time_units;
+  return {};
+}
+
+/// Nothing if the text is not a number with a unit of that type.
+std::optional<std::int64_t> parse_number(SettingType type, std::string_view text) {
+  std::int64_t number = 0;
+  auto [rest, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (fault != std::errc()) return {};
+  std::string_view unit(rest, static_cast<std::size_t>(text.data() + text.size() - rest));
+  if (unit.empty()) return number;
+  for (const Unit& known : units_of(type))
+    if (unit == known.name) {
+      if (__builtin_mul_overflow(number, known.factor, &number)) return {};
+      return number;
+    }
+  return {};
+}
+
+std::string write_number(SettingType type, std::int64_t number) {
+  for (const Unit& unit : units_of(type))
+    if (number != 0 && number % unit.factor == 0)
+      return fmt::format("{}{}", number / unit.factor, unit.name);
+  return std::to_string(number);
+}
+
+std::vector<std::string_view> choices_of(const SettingRow& row) {
+  std::vector<std::string_view> choices;
+  for (std::string_view rest = row.legal; !rest.empty();) {
+    auto bar = std::min(rest.find('|'), rest.size());
+    choices.push_back(rest.substr(0, bar));
+    rest.remove_prefix(std::min(bar + 1, rest.size()));
+  }
+  return choices;
+}
+
+[[noreturn]] void refuse(const SettingRow& row, std::string_view value) {
+  throw Error(Code::invalid_argument,
+              fmt::format("{} is '{}', which is not {}", row.name, value, legal_words(row)));
+}
+
+bool settable(const SettingRow& row) { return row.scope != Scope::test || test_switches; }
+
+void warn_of_unknown_names() {
+  std::vector<std::string_view> known;
+  for (const SettingRow& row : table)
+    if (settable(row)) known.push_back(row.name);
+  for (char** entry = environ; entry && *entry; ++entry) {
+    std::string_view name(*entry);
+    name = name.substr(0, name.find('='));
+    if (name.size() < 6 || ::strncasecmp(name.data(), "KHORO_", 6) != 0) continue;
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    auto is_name = [&](const SettingRow& row) { return row.name == name; };
+    if (std::any_of(std::begin(table), std::end(table), is_name)) {
+      log(LogLevel::warn, "{} is ignored: it exists only in builds made for tests", name);
+      continue;
+    }
+    std::string_view meant = nearest(name, known);
+    log(LogLevel::warn, "{} is ignored: no setting has that name; {}", name,
+        meant.empty() ? std::string("`khoro info` lists them all")
+                      : fmt::format("did you mean {}?", meant));
+  }
+}
+
+}  // namespace
+
+std::span<const SettingRow> setting_rows() noexcept { return table; }
+
+std::string_view to_string(SettingType type) noexcept {
+  constexpr std::string_view names[] = {"text", "integer", "bytes", "milliseconds", "choice"};
+  return names[static_cast<int>(type)];
+}
+
+std::string_view to_string(Scope scope) noexcept {
+  constexpr std::string_view names[] = {"rank", "job", "launcher", "test"};
+  return names[static_cast<int>(scope)];
+}
+
+std::string legal_words(const SettingRow& row) {
+  if (row.type == text) return "any text";
+  if (row.type == choice) return fmt::format("one of {}", fmt::join(choices_of(row), ", "));
+  Range range = range_of(row);
+  std::string words = fmt::format("a number from {} to {}", write_number(row.type, range.low),
+                                  write_number(row.type, range.high));
+  if (range.step != 1)
+    words = fmt::format("a multiple of {} from {} to {}", write_number(row.type, range.step),
+                        write_number(row.type, range.low), write_number(row.type, range.high));
+  if (row.type == bytes) words += " bytes (K, M and G are powers of 1024)";
+  if (row.type == milliseconds) words += " (ms, s or min; ms if no unit is given)";
+  return words;
+}
+
+Settings::Settings() {
+  for (const SettingRow& row : table) set(row, row.default_value);
+}
+
+void Settings::set(const SettingRow& row, std::string_view value) {
+  if (auto* member = std::get_if<std::string Settings::*>(&row.member)) {
+    if (row.type == choice) {
+      auto choices = choices_of(row);
+      if (std::find(choices.begin(), choices.end(), value) == choices.end()) refuse(row, value);
+    }
+    this->** member = value;
+    return;
+  }
+  auto number = parse_number(row.type, value);
+  Range range = range_of(row);
+  if (!number || *number < range.low || *number > range.high || *number % range.step != 0)
+    refuse(row, value);
+  this->*std::get<std::int64_t Settings::*>(row.member) = *number;
+}
+
+std::string Settings::text(const SettingRow& row) const {
+  if (auto* member = std::get_if<std::string Settings::*>(&row.member)) return this->**member;
+  return write_number(row.type, this->*std::get<std::int64_t Settings::*>(row.member));
+}
+
+Settings Settings::from_environment() {
+  static std::atomic_flag warned = ATOMIC_FLAG_INIT;
+  Settings settings;
+  for (const SettingRow& row : table) {
+    const char* value = settable(row) ? std::getenv(row.name.data()) : nullptr;
+    if (value) settings.set(row, value);
+  }
+  if (!warned.test_and_set()) warn_of_unknown_names();
+  return settings;
+}
+
+std::string Settings::job_lines() const {
+  std::string lines;
+  for (const SettingRow& row : table)
+    if (row.scope == Scope::job) lines += fmt::format("{}={}\n", row.name, text(row));
+  return lines;
+}
+
+std::vector<SettingValue> settings_now() {
+  Settings settings = Settings::from_environment();
+  std::vector<SettingValue> values;
+  for (const SettingRow& row : table)
+    if (settable(row))
+      values.push_back({&row, settings.text(row), std::getenv(row.name.data()) != nullptr});
+  return values;
+}
+
+}  // namespace khoro

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/settings.h"
+
+#include <set>
+
+#include "base/error.h"
+#include "base/suggest.h"
+#include "support/captured_log.h"
+#include "support/catch.h"
+#include "support/scoped_environment.h"
+
+using namespace khoro;
+
+namespace {
+
+const SettingRow& row(std::string_view name) {
+  for (const SettingRow& row : setting_rows())
+    if (row.name == name) return row;
+  throw std::out_of_range(std::string(name));
+}
+
+std::string refusal(const std::string& name, const std::string& value) {
+  ScopedEnvironment variable(name, value);
+  try {
+    Settings::from_environment();
+  } catch (const Error& error) {
+    CHECK(error.code() == Code::invalid_argument);
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("the first reading warns once of each unknown name and proposes the nearest one",
+          "[base]") {
+  ScopedEnvironment typo("KHORO_DEADLIN", "3"), lower("khoro_log", "info"), far("KHORO_XYZZY", "1");
+  ScopedEnvironment good("KHORO_SLOTS", "4");
+  CapturedLog log;
+  Settings::from_environment();
+  CHECK(log.count("KHORO_DEADLIN is ignored") == 1);
+  CHECK(log.count("did you mean KHORO_DEADLINE?") == 1);
+  CHECK(log.count("khoro_log is ignored: no setting has that name; did you mean KHORO_LOG?") == 1);
+  CHECK(log.count("KHORO_XYZZY is ignored") == 1);
+  CHECK(log.count("KHORO_SLOTS") == 0);
+  CHECK(log.lines().size() == 3);
+  Settings::from_environment();
+  CHECK(log.lines().size() == 3);
+}
+
+TEST_CASE("every default is legal, every row is named once and writes back what it read",
+          "[base]") {
+  std::set<std::string_view> names;
+  for (const SettingRow& row : setting_rows()) {
+    INFO(row.name);
+    CHECK(names.insert(row.name).second);
+    CHECK(row.name.substr(0, 6) == "KHORO_");
+    CHECK((row.scope == Scope::test) == (row.name.substr(0, 11) == "KHORO_TEST_"));
+    CHECK(row.help.back() == '.');
+    Settings settings;
+    CHECK(settings.text(row) == row.default_value);
+  }
+}
+
+TEST_CASE("a value from the environment wins over the default", "[base]") {
+  ScopedEnvironment slots("KHORO_SLOTS", "3"), log("KHORO_LOG", "trace");
+  Settings settings = Settings::from_environment();
+  CHECK(settings.slots == 3);
+  CHECK(settings.log == "trace");
+  CHECK(settings.deadline_ms == 600'000);
+  int from_environment = 0;
+  for (const SettingValue& value : settings_now()) from_environment += value.from_environment;
+  CHECK(from_environment == 2);
+}
+
+TEST_CASE("numbers take units, and are written back with the largest that fits", "[base]") {
+  Settings settings;
+  settings.set(row("KHORO_SLOT_BYTES"), "1M");
+  CHECK(settings.slot_bytes == 1'048'576);
+  CHECK(settings.text(row("KHORO_SLOT_BYTES")) == "1M");
+  settings.set(row("KHORO_SLOT_BYTES"), "12288");
+  CHECK(settings.text(row("KHORO_SLOT_BYTES")) == "12K");
+  settings.set(row("KHORO_DEADLINE"), "90s");
+  CHECK(settings.deadline_ms == 90'000);
+  settings.set(row("KHORO_DEADLINE"), "2min");
+  CHECK(settings.deadline_ms == 120'000);
+  settings.set(row("KHORO_DEADLINE"), "1500");
+  CHECK(settings.text(row("KHORO_DEADLINE")) == "1500ms");
+}
+
+TEST_CASE("a bad value is refused with name, value and legal set", "[base]") {
+  CHECK(refusal("KHORO_LOG", "loud") ==
+        "KHORO_LOG is 'loud', which is not one of off, error, warn, info, trace");
+  CHECK(refusal("KHORO_SLOTS", "1") == "KHORO_SLOTS is '1', which is not a number from 2 to 64");
+  for (const char* bad : {"", " 8", "8 ", "8x", "-8", "65", "1e1", "0x8", "99999999999999999999"})
+    CHECK_FALSE(refusal("KHORO_SLOTS", bad).empty());
+  for (const char* bad : {"4097", "3", "0", "-1", "1000000", "64Q", "9223372036854775807G", "32M"})
+    CHECK(refusal("KHORO_SLOT_BYTES", bad).find("a multiple of 4K from 4K to 16M bytes") !=
+          std::string::npos);
+  CHECK_FALSE(refusal("KHORO_DEADLINE", "0").empty());
+  CHECK_FALSE(refusal("KHORO_DEADLINE", "10m").empty());
+}
+
+TEST_CASE("the lines that all ranks must agree on hold the job settings alone", "[base]") {
+  ScopedEnvironment slots("KHORO_SLOTS", "3");
+  CHECK(Settings::from_environment().job_lines() ==
+        "KHORO_SLOTS=3\nKHORO_SLOT_BYTES=64K\nKHORO_ALGORITHM=\n");
+}
+
+TEST_CASE("the nearest word is found across a typo of each kind", "[base]") {
+  const std::string_view words[] = {"allreduce", "allgather", "broadcast"};
+  for (const char* typo : {"alreduce", "allreducee", "allreduxe", "allerduce", "AllReduce"})
+    CHECK(nearest(typo, words) == "allreduce");
+  CHECK(nearest("brodcast", words) == "broadcast");
+  CHECK(nearest("zzz", words).empty());
+  CHECK(edit_distance("", "abc") == 3);
+  CHECK(edit_distance("abc", "acb") == 1);
+}
