@@ -18,6 +18,9 @@ enum class Reduction : std::uint8_t { sum = 0, max = 2, min = 3, avg = 4 };
 /// no caller can name.
 enum class Carry : std::uint8_t { i32, i64, i128, f32, f64, bf16 };
 
+/// In which of the two types elements are: as the caller holds them, or as partial results travel.
+enum class Form : std::uint8_t { dtype, carry };
+
 struct DtypeRow {
   Dtype dtype;
   std::string_view name;

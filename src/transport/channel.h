@@ -4,13 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/doorbell.h"
+#include "base/dtype.h"
 #include "base/status.h"
 
 namespace khoro {
-
-/// In which type a message's elements are.
-enum class Form : std::uint8_t { dtype, carry };
 
 /// What a message's header says beside its number and digest.
 struct MessageHead {
