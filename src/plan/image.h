@@ -29,10 +29,10 @@ struct Image {
   /// Every port the program uses, each once.
   std::vector<Port> ports;
   /// For each stage with a channel its index in `ports`; 0 elsewhere.
-  std::vector<std::uint16_t> port_of_stage;
+  std::vector<std::uint32_t> port_of_stage;
   int chunks = 1;
   int scratch_chunks = 0;
-  /// The most chunks that one message of this program carries.
+  /// Of the plan, not of this program: the same on all ranks.
   int widest_message = 1;
   /// The program hash: over the stages, lanes and tokens.
   std::uint64_t hash = 0;

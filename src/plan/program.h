@@ -72,6 +72,9 @@ struct Plan {
   std::string algorithm;  // "ring"
   Collective collective;
   int chunks = 1;  // of the whole vector
+  /// The most chunks that one message of any rank carries. Tiles are cut by it, so it is a property
+  /// of the plan, the same on all ranks.
+  int widest_message = 1;
   std::function<Program(int rank)> program;
 
   /// "allreduce.ring"
