@@ -19,14 +19,15 @@ struct Shape {
   bool operator==(const Shape&) const = default;
 };
 
-/// What one rank pays at worst, by the algorithm's formula: messages that follow one another, and
-/// bytes it sends per byte of the whole vector.
+/// What the algorithm's formulas say: the longest chain of messages of which each is sent after the
+/// one before was received, and the bytes that the busiest rank sends per byte of the whole vector.
 struct Cost {
   int rounds = 0;
   double sent_per_byte = 0;
 };
 
-/// One way to do one collective: a row of the registry.
+/// One way to do one collective. Each is defined in a file of its own, whose first comment states
+/// rounds, bytes and slots, and listed in registry.cpp.
 struct Algorithm {
   std::string_view name;
   CollectiveKind collective;
@@ -40,11 +41,12 @@ struct Algorithm {
 };
 
 /// Every algorithm there is, in the order in which `khoro plan list` prints them.
-std::span<const Algorithm> algorithms() noexcept;
+std::span<const Algorithm* const> algorithms() noexcept;
 /// Null if the collective has no algorithm of that name.
 const Algorithm* find_algorithm(CollectiveKind collective, std::string_view name) noexcept;
 
-/// The plan of an algorithm, all ranks, nothing built yet.
+/// The plan of an algorithm, all ranks, nothing built yet. Throws invalid_argument if the
+/// collective is not the algorithm's, has no such root, or is of another size than the topology.
 Plan make_plan(const Algorithm& algorithm, const Collective& collective, const Topology& topology,
                const Shape& shape);
 /// The plan hash: over what generated the plan.

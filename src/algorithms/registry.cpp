@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "algorithms/algorithm.h"
+#include "base/error.h"
+#include "base/hash.h"
+
+namespace khoro {
+
+// Each is defined in the file that its first word names.
+extern const Algorithm ring_allreduce, ring_allgather, ring_reducescatter;
+
+namespace {
+
+constexpr const Algorithm* rows[] = {
+    &ring_allreduce,
+    &ring_allgather,
+    &ring_reducescatter,
+};
+
+void check(const Algorithm& algorithm, const Collective& collective, const Topology& topology) {
+  const auto refuse = [&](const std::string& why) {
+    throw Error(Code::invalid_argument,
+                fmt::format("plan {}.{}: {}", name(algorithm.collective), algorithm.name, why));
+  };
+  if (collective.kind != algorithm.collective)
+    refuse(fmt::format("is no algorithm for {}", name(collective.kind)));
+  if (collective.ranks < 1)
+    refuse(fmt::format("{} ranks: there must be at least 1", collective.ranks));
+  if (topology.ranks() != collective.ranks)
+    refuse(
+        fmt::format("{} ranks over a topology that places {}", collective.ranks, topology.ranks()));
+  if (collective.has_root() && (collective.root < 0 || collective.root >= collective.ranks))
+    refuse(fmt::format("root {}: must be 0..{}", collective.root, collective.ranks - 1));
+}
+
+}  // namespace
+
+std::span<const Algorithm* const> algorithms() noexcept { return rows; }
+
+const Algorithm* find_algorithm(CollectiveKind collective, std::string_view name) noexcept {
+  for (const Algorithm* row : rows)
+    if (row->collective == collective && row->name == name) return row;
+  return nullptr;
+}
+
+Plan make_plan(const Algorithm& algorithm, const Collective& collective, const Topology& topology,
+               const Shape& shape) {
+  check(algorithm, collective, topology);
+  Plan plan;
+  plan.algorithm = algorithm.name;
+  plan.collective = collective;
+  plan.chunks = algorithm.chunks(collective, shape);
+  plan.program = [program = algorithm.program, collective, topology, shape](int rank) {
+    return program(collective, topology, shape, rank);
+  };
+  return plan;
+}
+
+std::uint64_t plan_hash(const Algorithm& algorithm, const Collective& collective,
+                        const Topology& topology, const Shape& shape) noexcept {
+  std::uint64_t hash = combine(hash_text(algorithm.name), collective.hash());
+  hash = combine(hash, static_cast<std::uint64_t>(algorithm.version));
+  hash = combine(hash, topology.hash());
+  hash = combine(hash, static_cast<std::uint64_t>(shape.lanes));
+  return combine(hash, static_cast<std::uint64_t>(shape.slots));
+}
+
+}  // namespace khoro
