@@ -7,8 +7,10 @@
 namespace khoro {
 
 void throw_errno(const std::string& what) {
-  int cause = errno;
-  throw Error(Code::system_error, what + ": " + std::generic_category().message(cause));
+  const int cause = errno;
+  const Code code = cause == ENOMEM ? Code::out_of_memory : Code::system_error;
+  // Not strerror(): other threads may be failing too.
+  throw Error(code, what + ": " + std::generic_category().message(cause));
 }
 
 }  // namespace khoro

@@ -36,7 +36,8 @@ class Error : public std::runtime_error {
   Code code_;
 };
 
-/// Throws a `system_error` whose message is "`what`: " and the text of the current errno.
+/// Throws a `system_error`, or `out_of_memory` for ENOMEM, whose message is "`what`: " and the text
+/// of the current errno.
 [[noreturn]] void throw_errno(const std::string& what);
 
 }  // namespace khoro

@@ -1,63 +1,88 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/log.h"
 
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <mutex>
 
 namespace khoro {
 namespace {
 
-std::atomic<LogLevel> level_in_force{LogLevel::warn};
-
-struct Sink {
-  std::mutex mutex;
-  LogSink function = nullptr;
+struct Log {
+  std::atomic<LogLevel> level{LogLevel::warn};
+  // Held while a line is written, so that lines are whole and a sink that was replaced is not
+  // called any more. Recursive, because a caller's sink may call the library, which may log.
+  std::recursive_mutex mutex;
+  LogSink sink = nullptr;
   void* context = nullptr;
 };
 
-/// Never destroyed: threads may log while the process exits.
-Sink& sink() {
-  static Sink& instance = *new Sink;
-  return instance;
+// Never destroyed: threads may log while the process ends.
+Log& the_log() noexcept {
+  static Log& log = *new Log;
+  return log;
 }
 
-/// One write, so that lines of several processes on one pipe do not mix.
-void write_to_standard_error(std::string_view line) noexcept {
-  char prefix[] = "khoro: ";
-  char newline = '\n';
-  iovec parts[] = {
-      {prefix, sizeof prefix - 1}, {const_cast<char*>(line.data()), line.size()}, {&newline, 1}};
-  [[maybe_unused]] auto written = ::writev(STDERR_FILENO, parts, 3);
+const char* name(LogLevel level) noexcept {
+  switch (level) {
+    case LogLevel::off:
+      return "off";
+    case LogLevel::error:
+      return "error";
+    case LogLevel::warn:
+      return "warn";
+    case LogLevel::info:
+      return "info";
+    case LogLevel::trace:
+      return "trace";
+  }
+  return "";
+}
+
+void write_whole(const char* text, std::size_t bytes) noexcept {
+  while (bytes > 0) {
+    const ssize_t written = ::write(STDERR_FILENO, text, bytes);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return;  // nowhere left to complain
+    text += written;
+    bytes -= static_cast<std::size_t>(written);
+  }
 }
 
 }  // namespace
 
-void set_log_sink(LogSink function, void* context) noexcept {
-  std::lock_guard lock(sink().mutex);
-  sink().function = function;
-  sink().context = context;
+void set_log_sink(LogSink sink, void* context) noexcept {
+  Log& log = the_log();
+  const std::lock_guard lock(log.mutex);
+  log.sink = sink;
+  log.context = context;
 }
 
 void set_log_level(LogLevel level) noexcept {
-  level_in_force.store(level, std::memory_order_relaxed);
+  the_log().level.store(level, std::memory_order_relaxed);
 }
 
 bool logs(LogLevel level) noexcept {
-  return level <= level_in_force.load(std::memory_order_relaxed) && level != LogLevel::off;
+  return level != LogLevel::off && level <= the_log().level.load(std::memory_order_relaxed);
 }
 
 void log_line(LogLevel level, std::string_view line) noexcept {
-  std::lock_guard lock(sink().mutex);
-  if (!sink().function) return write_to_standard_error(line);
+  const int saved = errno;  // callers log between a failing system call and its report
   try {
-    sink().function(sink().context, level, std::string(line).c_str());
+    Log& log = the_log();
+    const std::lock_guard lock(log.mutex);
+    if (log.sink != nullptr) {
+      log.sink(log.context, level, std::string(line).c_str());
+    } else {
+      const std::string text = fmt::format("khoro {}: {}\n", name(level), line);
+      write_whole(text.data(), text.size());
+    }
   } catch (...) {
-    // A caller's callback that throws, or no memory for the copy: the line is lost, the call that
-    // logged goes on.
+    // Out of memory, or a sink that throws: a log line is not worth a process.
   }
+  errno = saved;
 }
 
 }  // namespace khoro

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/system.h"
+
+#include <linux/futex.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <new>
+
+namespace khoro {
+namespace {
+
+timespec to_timespec(Duration duration) noexcept {
+  const auto nanoseconds = std::max<Duration::rep>(duration.count(), 0);
+  return {static_cast<time_t>(nanoseconds / 1'000'000'000),
+          static_cast<long>(nanoseconds % 1'000'000'000)};
+}
+
+class Machine final : public System {
+ public:
+  Time now() const noexcept override {
+    timespec time{};
+    ::clock_gettime(CLOCK_MONOTONIC, &time);
+    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+  }
+
+  void park(std::span<const Doorbell> doorbells, Time until) noexcept override {
+    const int saved = errno;
+    if (doorbells.size() == 1 && sleeps_on_futex(doorbells[0])) {
+      wait_on_futex(doorbells[0], until);
+    } else if (all_armed(doorbells)) {
+      wait_on_descriptors(doorbells, until);
+    }
+    errno = saved;
+  }
+
+  void yield() noexcept override { ::sched_yield(); }
+
+ private:
+  static bool sleeps_on_futex(const Doorbell& doorbell) noexcept {
+    return doorbell.word()->state.load(std::memory_order_acquire) == DoorbellWord::on_futex;
+  }
+
+  // One that is not armed any more has rung.
+  static bool all_armed(std::span<const Doorbell> doorbells) noexcept {
+    return std::all_of(doorbells.begin(), doorbells.end(),
+                       [](const Doorbell& doorbell) { return doorbell.armed(); });
+  }
+
+  static void wait_on_futex(const Doorbell& doorbell, Time until) noexcept {
+    const timespec time = to_timespec(until);
+    // The kernel compares and queues in one step, so a ring in between is not lost. The time is
+    // absolute on the monotonic clock, which a bitset wait takes.
+    ::syscall(SYS_futex, &doorbell.word()->state, FUTEX_WAIT_BITSET, DoorbellWord::on_futex,
+              until == never ? nullptr : &time, nullptr, FUTEX_BITSET_MATCH_ANY);
+  }
+
+  void wait_on_descriptors(std::span<const Doorbell> doorbells, Time until) const noexcept {
+    const std::unique_ptr<pollfd[]> polled(new (std::nothrow) pollfd[doorbells.size()]);
+    if (polled == nullptr) return;
+    for (std::size_t i = 0; i < doorbells.size(); ++i) {
+      polled[i] = {doorbells[i].descriptor(), POLLIN, 0};
+    }
+    const timespec time = to_timespec(until == never ? Duration(0) : until - now());
+    const int ready =
+        ::ppoll(polled.get(), doorbells.size(), until == never ? nullptr : &time, nullptr);
+    for (std::size_t i = 0; ready > 0 && i < doorbells.size(); ++i) {
+      std::uint64_t rings = 0;
+      if ((polled[i].revents & POLLIN) != 0) {
+        [[maybe_unused]] const ssize_t bytes = ::read(polled[i].fd, &rings, sizeof rings);
+      }
+    }
+  }
+};
+
+}  // namespace
+
+System& machine() {
+  static Machine machine;
+  return machine;
+}
+
+}  // namespace khoro
