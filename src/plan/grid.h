@@ -14,7 +14,8 @@ namespace khoro {
 /// A block is the whole vector (allreduce, broadcast) or a rank's share of `count` elements
 /// (allgather, reducescatter). A tile takes the same sub-range of every block; within it each
 /// block's chunks are cut at multiples of 128 bytes, as evenly as that allows. Chunks may be empty.
-/// The number of tiles depends only on what all ranks know alike.
+/// The number of tiles depends only on what all ranks know alike; a call of count 0 has none, a
+/// barrier one.
 class Grid {
  public:
   struct Request {
@@ -22,7 +23,7 @@ class Grid {
     int chunks = 1;                 // of the whole vector
     std::size_t count = 0;          // elements, as the caller gave it
     std::size_t element_bytes = 1;  // of the dtype
-    std::size_t chunk_limit = 1;    // most elements of one chunk in one tile
+    std::size_t chunk_limit = 1;    // most elements of one chunk in one tile, at least 1
   };
   struct Piece {
     std::size_t first = 0;  // element of the buffer
@@ -33,8 +34,9 @@ class Grid {
   explicit Grid(const Request& request) noexcept;
 
   std::size_t tiles() const noexcept { return tiles_; }
-  /// Elements of a chunk of input or output in a tile. In scratch, where every chunk has
-  /// `chunk_limit` elements of room, the piece begins at chunk * chunk_limit.
+  /// Elements of a chunk of input or output in a tile. In scratch, where what a chunk holds is
+  /// known only from what was written, the piece is its room: `chunk_limit` elements from chunk *
+  /// chunk_limit on.
   Piece piece(Buffer buffer, int chunk, std::size_t tile) const noexcept;
 
  private:
