@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/fold.h"
+
+#include <cfenv>
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "support/catch.h"
+#include "support/scalar.h"
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+using namespace khoro;
+using test::Scalar;
+using test::ScalarReference;
+
+namespace {
+
+constexpr std::size_t guard = 64;
+constexpr auto guard_byte = std::byte{0xa5};
+
+/// Elements at a chosen alignment, with guard bytes on both sides.
+class Memory {
+ public:
+  Memory(std::size_t bytes, std::size_t misalignment)
+      : bytes_(bytes), storage_(bytes + 4 * guard, guard_byte) {
+    const auto address = reinterpret_cast<std::uintptr_t>(storage_.data());
+    offset_ = guard + (guard - address % guard) % guard + misalignment;
+  }
+  std::byte* data() { return storage_.data() + offset_; }
+  bool guards_intact() const {
+    for (std::size_t i = 0; i < storage_.size(); ++i)
+      if ((i < offset_ || i >= offset_ + bytes_) && storage_[i] != guard_byte) return false;
+    return true;
+  }
+
+ private:
+  std::size_t bytes_;
+  std::size_t offset_ = 0;
+  std::vector<std::byte> storage_;
+};
+
+struct Case {
+  Dtype dtype = Dtype::f32;
+  Reduction reduction = Reduction::sum;
+  std::vector<Form> operands;
+  Form to = Form::dtype;
+  std::uint32_t divisor = 0;
+  std::size_t elements = 0;
+  std::size_t misalignment = 0;
+  int in_place = -1;  // the operand whose memory the result takes
+};
+
+std::string text(const Case& c) {
+  std::string result = std::string(find(c.dtype)->name) + " " +
+                       std::string(find(c.reduction)->name) + " of " +
+                       std::to_string(c.operands.size()) + ", elements " +
+                       std::to_string(c.elements) + ", misaligned by " +
+                       std::to_string(c.misalignment) + ", in place " + std::to_string(c.in_place);
+  return result + ", divisor " + std::to_string(c.divisor);
+}
+
+/// Any bits: numbers of all sizes, subnormals, infinities and NaNs. Half of them are of near sizes,
+/// where sums cancel and round.
+void fill(std::byte* data, std::size_t bytes, std::size_t element, bool is_float,
+          std::mt19937_64& random) {
+  for (std::size_t i = 0; i < bytes; ++i) data[i] = static_cast<std::byte>(random());
+  if (!is_float) return;
+  for (std::size_t i = element - 1; i < bytes; i += element)
+    if (random() & 1) data[i] = static_cast<std::byte>(random() & 1 ? 0x3f : 0xbf);
+}
+
+/// Runs the case on every instruction set and compares each element with the reference.
+void check(const Case& c, std::mt19937_64& random) {
+  const ScalarReference reference(c.dtype, c.reduction);
+  const bool is_float = c.dtype == Dtype::f32 || c.dtype == Dtype::f64 || c.dtype == Dtype::bf16;
+  for (InstructionSet set : instruction_sets()) {
+    std::vector<Memory> memory;
+    std::vector<Operand> operands;
+    for (std::size_t k = 0; k < c.operands.size(); ++k) {
+      const std::size_t size = reference.bytes(c.operands[k]);
+      memory.emplace_back(c.elements * size, (c.misalignment + 5 * k) % 64);
+      fill(memory.back().data(), c.elements * size, size, is_float, random);
+    }
+    for (std::size_t k = 0; k < c.operands.size(); ++k)
+      operands.push_back({memory[k].data(), c.operands[k]});
+    std::vector<Scalar> expected;
+    for (std::size_t i = 0; i < c.elements; ++i) {
+      std::vector<Scalar> scalars;
+      for (const Operand& operand : operands)
+        scalars.push_back(
+            reference.at(operand.data + i * reference.bytes(operand.form), operand.form));
+      expected.push_back(reference.fold(c.to, scalars, c.divisor));
+    }
+    Memory own(c.elements * reference.bytes(c.to), c.misalignment);
+    Memory& to = c.in_place < 0 ? own : memory[static_cast<std::size_t>(c.in_place)];
+    find_fold(c.dtype, c.reduction, set)(to.data(), c.to, operands.data(), operands.size(),
+                                         c.elements, c.divisor);
+    bool equal = true;
+    for (std::size_t i = 0; i < c.elements && equal; ++i)
+      equal =
+          reference.equal(reference.at(to.data() + i * reference.bytes(c.to), c.to), expected[i]);
+    INFO(text(c) << " on " << name(set));
+    REQUIRE(equal);
+    REQUIRE(to.guards_intact());
+  }
+}
+
+template <class F>
+void for_each_kernel(F&& f) {
+  for (const DtypeRow& dtype : dtypes())
+    for (const ReductionRow& reduction : reductions()) f(dtype.dtype, reduction.reduction);
+}
+
+Case make_case(Dtype dtype, Reduction reduction, std::size_t operands) {
+  Case c;
+  c.dtype = dtype;
+  c.reduction = reduction;
+  c.operands.assign(operands, Form::dtype);
+  return c;
+}
+
+}  // namespace
+
+TEST_CASE("two operands give the bits of the scalar reference at every alignment and count",
+          "[device]") {
+  std::mt19937_64 random(1);
+  for_each_kernel([&](Dtype dtype, Reduction reduction) {
+    Case c = make_case(dtype, reduction, 2);
+    for (c.misalignment = 0; c.misalignment < 64; ++c.misalignment)
+      for (c.elements = c.misalignment % 3; c.elements <= 130; c.elements += 3) check(c, random);
+    c.misalignment = 0;
+    for (c.elements = 0; c.elements <= 130; ++c.elements) check(c, random);
+  });
+}
+
+TEST_CASE("any number of operands is folded from the left and rounded once", "[device]") {
+  std::mt19937_64 random(2);
+  for_each_kernel([&](Dtype dtype, Reduction reduction) {
+    for (std::size_t operands = 1; operands <= 9; ++operands) {
+      Case c = make_case(dtype, reduction, operands);
+      for (std::size_t elements : {1, 7, 64, 1000, 1024, 1025, 2100})
+        for (std::uint32_t divisor : {0, 3, 64}) {
+          if (divisor != 0 && reduction != Reduction::avg) continue;
+          c.elements = elements;
+          c.divisor = divisor;
+          c.misalignment = elements % 5;
+          check(c, random);
+        }
+    }
+  });
+}
+
+TEST_CASE("elements and partial results may be mixed in one fold", "[device]") {
+  std::mt19937_64 random(3);
+  for (const DtypeRow& dtype : dtypes())
+    for (unsigned forms = 0; forms < 16; ++forms) {
+      Case c = make_case(dtype.dtype, Reduction::avg, 3);
+      for (unsigned k = 0; k < 3; ++k)
+        if (forms >> k & 1) c.operands[k] = Form::carry;
+      c.to = forms >> 3 & 1 ? Form::carry : Form::dtype;
+      for (std::size_t elements : {1, 5, 1024, 1500}) {
+        c.elements = elements;
+        for (std::uint32_t divisor : {0, 7}) {
+          c.divisor = divisor;
+          check(c, random);
+        }
+      }
+      c.operands.resize(1);
+      check(c, random);
+    }
+}
+
+TEST_CASE("the result may take the place of any operand", "[device]") {
+  std::mt19937_64 random(4);
+  for_each_kernel([&](Dtype dtype, Reduction reduction) {
+    for (std::size_t operands = 1; operands <= 6; ++operands) {
+      Case c = make_case(dtype, reduction, operands);
+      for (c.in_place = 0; c.in_place < static_cast<int>(operands); ++c.in_place)
+        for (std::size_t elements : {3, 129, 2500}) {
+          c.elements = elements;
+          c.divisor = reduction == Reduction::avg ? 5 : 0;
+          check(c, random);
+        }
+    }
+  });
+}
+
+TEST_CASE("specials of bf16 against each other follow the rules", "[device]") {
+  const std::vector<std::uint16_t> specials{0x0000, 0x8000, 0x0001, 0x8001, 0x007f, 0x0080, 0x3f80,
+                                            0xbf80, 0x3f81, 0x3eff, 0x7f7f, 0xff7f, 0x7f80, 0xff80,
+                                            0x7f81, 0x7fc0, 0xffc0, 0x7fff, 0x4049, 0x4000};
+  for (const ReductionRow& row : reductions())
+    for (InstructionSet set : instruction_sets()) {
+      const ScalarReference reference(Dtype::bf16, row.reduction);
+      std::vector<std::uint16_t> a, b;
+      for (std::uint16_t x : specials)
+        for (std::uint16_t y : specials) a.push_back(x), b.push_back(y);
+      std::vector<std::uint16_t> to(a.size());
+      const std::array operands{Operand{reinterpret_cast<const std::byte*>(a.data()), Form::dtype},
+                                Operand{reinterpret_cast<const std::byte*>(b.data()), Form::dtype}};
+      find_fold(Dtype::bf16, row.reduction, set)(reinterpret_cast<std::byte*>(to.data()),
+                                                 Form::dtype, operands.data(), 2, a.size(), 0);
+      for (std::size_t i = 0; i < a.size(); ++i) {
+        const auto at = [&](const std::vector<std::uint16_t>& v) {
+          return reference.at(reinterpret_cast<const std::byte*>(&v[i]), Form::dtype);
+        };
+        const std::array both{at(a), at(b)};
+        INFO(row.name << " of " << a[i] << " and " << b[i] << " is " << to[i]);
+        REQUIRE(reference.equal(at(to), reference.fold(Form::dtype, both, 0)));
+      }
+    }
+}
+
+TEST_CASE("minus zero is less than plus zero and a NaN wins on either side", "[device]") {
+  const std::array<float, 4> a{-0.0f, 0.0f, NAN, 1.0f};
+  const std::array<float, 4> b{0.0f, -0.0f, 1.0f, NAN};
+  std::array<float, 4> to{};
+  const std::array operands{Operand{reinterpret_cast<const std::byte*>(a.data()), Form::dtype},
+                            Operand{reinterpret_cast<const std::byte*>(b.data()), Form::dtype}};
+  const auto run = [&](Reduction reduction) {
+    find_fold(Dtype::f32, reduction)(reinterpret_cast<std::byte*>(to.data()), Form::dtype,
+                                     operands.data(), 2, 4, 0);
+  };
+  run(Reduction::min);
+  CHECK((std::signbit(to[0]) && std::signbit(to[1])));
+  CHECK((std::isnan(to[2]) && std::isnan(to[3])));
+  run(Reduction::max);
+  CHECK((!std::signbit(to[0]) && !std::signbit(to[1])));
+  CHECK((std::isnan(to[2]) && std::isnan(to[3])));
+}
+
+TEST_CASE("integers wrap in sums, and averages neither overflow nor round away from zero",
+          "[device]") {
+  const std::array<std::int32_t, 3> a{2147483647, -2147483647, -7};
+  const std::array<std::int32_t, 3> b{1, -5, 0};
+  std::array<std::int32_t, 3> to{};
+  const std::array operands{Operand{reinterpret_cast<const std::byte*>(a.data()), Form::dtype},
+                            Operand{reinterpret_cast<const std::byte*>(b.data()), Form::dtype}};
+  find_fold(Dtype::i32, Reduction::sum)(reinterpret_cast<std::byte*>(to.data()), Form::dtype,
+                                        operands.data(), 2, 3, 0);
+  CHECK(to == std::array<std::int32_t, 3>{-2147483647 - 1, 2147483644, -7});
+  find_fold(Dtype::i32, Reduction::avg)(reinterpret_cast<std::byte*>(to.data()), Form::dtype,
+                                        operands.data(), 2, 3, 2);
+  CHECK(to == std::array<std::int32_t, 3>{1073741824, -1073741826, -3});
+}
+
+TEST_CASE("the caller's rounding mode neither changes a result nor is changed", "[device]") {
+  const std::array<float, 2> a{1.0f, 0x1p-140f};
+  const std::array<float, 2> b{1e-9f, 0x1p-140f};
+  std::array<float, 2> to{};
+  const std::array operands{Operand{reinterpret_cast<const std::byte*>(a.data()), Form::dtype},
+                            Operand{reinterpret_cast<const std::byte*>(b.data()), Form::dtype}};
+  REQUIRE(std::fesetround(FE_UPWARD) == 0);
+#if defined(__x86_64__)
+  const unsigned before = _mm_getcsr() | 0x8040;  // subnormals are flushed to zero
+  _mm_setcsr(before);
+#endif
+  for (InstructionSet set : instruction_sets())
+    find_fold(Dtype::f32, Reduction::sum, set)(reinterpret_cast<std::byte*>(to.data()), Form::dtype,
+                                               operands.data(), 2, 2, 0);
+  const int mode = std::fegetround();
+#if defined(__x86_64__)
+  const unsigned after = _mm_getcsr();
+  _mm_setcsr(0x1f80);
+  CHECK((after & ~0x3fu) == (before & ~0x3fu));
+#endif
+  std::fesetround(FE_TONEAREST);
+  CHECK(mode == FE_UPWARD);
+  CHECK(to[0] == 1.0f);
+  CHECK(to[1] == 0x1p-139f);
+}
