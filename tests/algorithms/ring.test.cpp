@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "algorithms/algorithm.h"
+#include "plan/text.h"
 #include "support/catch.h"
 #include "support/walk.h"
 
@@ -35,4 +36,19 @@ TEST_CASE("a ring allgather brings every block everywhere", "[algorithms]") {
   REQUIRE(walk.finished);
   for (const auto& output : walk.outputs)
     CHECK(output == std::vector<std::string>{"0.0", "1.0", "2.0"});
+}
+
+TEST_CASE("rank 0 of a ring of four prints as the design says", "[algorithms]") {
+  CHECK(print(ring({CollectiveKind::allreduce, 4}), 0) ==
+        R"(plan allreduce.ring ranks 4 chunks 4
+rank 0
+  lane 0
+    read input[0] | send 1
+    recv 3 | reduce input[3] | send 1
+    recv 3 | reduce input[2] | send 1
+    recv 3 | reduce input[1] | write output[1] | send 1
+    recv 3 | write output[0] | send 1
+    recv 3 | write output[3] | send 1
+    recv 3 | write output[2]
+)");
 }

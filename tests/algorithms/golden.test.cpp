@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "algorithms/algorithm.h"
+#include "plan/image.h"
+#include "plan/text.h"
+#include "support/catch.h"
+#include "support/golden.h"
+
+using namespace khoro;
+
+TEST_CASE("the plan of every algorithm for four ranks is the golden one", "[algorithms]") {
+  for (const Algorithm* algorithm : algorithms()) {
+    Collective collective{algorithm->collective, 4};
+    if (collective.has_root()) collective.root = 1;
+    const Plan plan = make_plan(*algorithm, collective, Topology::one_machine(4), Shape{});
+    test::check_golden(test::golden_folder() / "plans" / (plan.name() + ".plan"), print(plan));
+  }
+}
+
+TEST_CASE("the plan of every algorithm reads back as it was printed, down to the image",
+          "[algorithms]") {
+  for (const Algorithm* algorithm : algorithms())
+    for (int ranks : {1, 2, 3, 5, 8, 13}) {
+      Collective collective{algorithm->collective, ranks};
+      if (collective.has_root()) collective.root = ranks - 1;
+      collective.average = collective.reduces();
+      const Plan plan = make_plan(*algorithm, collective, Topology::one_machine(ranks), Shape{});
+      const std::string text = print(plan);
+      INFO(text);
+      const Parsed parsed = parse(text);
+      REQUIRE(parsed.plan.has_value());
+      CHECK(print(*parsed.plan) == text);
+      CHECK(parsed.plan->collective == collective);
+      CHECK(parsed.plan->chunks == plan.chunks);
+      CHECK(parsed.plan->widest_message == plan.widest_message);
+      for (int rank = 0; rank < ranks; ++rank)
+        CHECK(flatten(*parsed.plan, rank).hash == flatten(plan, rank).hash);
+    }
+}
