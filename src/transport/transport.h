@@ -7,6 +7,7 @@
 #include <span>
 #include <string_view>
 
+#include "base/doorbell.h"
 #include "transport/channel.h"
 
 namespace khoro {
