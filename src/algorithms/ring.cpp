@@ -6,6 +6,7 @@
 // With one slot every rank would wait for the next to free the slot that it fills itself.
 
 #include "algorithms/algorithm.h"
+#include "algorithms/build.h"
 
 namespace khoro {
 namespace {
@@ -19,14 +20,9 @@ struct Ring {
   int chunk(int distance) const { return (rank + ranks - distance) % ranks; }
 };
 
-Step ended(Step step, const Collective& collective) {
-  if (collective.average) step.add(scale());
-  return step;
-}
-
 Lane allreduce_lane(Collective collective, Ring ring) {
   if (ring.ranks == 1) {
-    co_yield ended(read(input(0)), collective) | write(output(0));
+    co_yield completed(read(input(0)), collective) | write(output(0));
     co_return;
   }
   co_yield read(input(ring.chunk(0))) | send(ring.next());
@@ -34,7 +30,7 @@ Lane allreduce_lane(Collective collective, Ring ring) {
     co_yield recv(ring.prev()) | reduce(input(ring.chunk(d))) | send(ring.next());
   // The last operand completes a chunk: it is kept, and goes round once more as it is.
   const int own = ring.chunk(ring.ranks - 1);
-  co_yield ended(recv(ring.prev()) | reduce(input(own)), collective) | write(output(own)) |
+  co_yield completed(recv(ring.prev()) | reduce(input(own)), collective) | write(output(own)) |
       send(ring.next());
   for (int d = 0; d < ring.ranks - 2; ++d)
     co_yield recv(ring.prev()) | write(output(ring.chunk(d))) | send(ring.next());
@@ -44,13 +40,13 @@ Lane allreduce_lane(Collective collective, Ring ring) {
 /// Chunk c sets out from rank c+1 and is complete when it comes to rank c.
 Lane reducescatter_lane(Collective collective, Ring ring) {
   if (ring.ranks == 1) {
-    co_yield ended(read(input(0)), collective) | write(output(0));
+    co_yield completed(read(input(0)), collective) | write(output(0));
     co_return;
   }
   co_yield read(input(ring.chunk(1))) | send(ring.next());
   for (int d = 2; d < ring.ranks; ++d)
     co_yield recv(ring.prev()) | reduce(input(ring.chunk(d))) | send(ring.next());
-  co_yield ended(recv(ring.prev()) | reduce(input(ring.rank)), collective) | write(output(0));
+  co_yield completed(recv(ring.prev()) | reduce(input(ring.rank)), collective) | write(output(0));
 }
 
 Lane allgather_lane(Ring ring) {
@@ -65,13 +61,6 @@ Lane allgather_lane(Ring ring) {
 }
 
 int one_chunk_per_rank(const Collective& collective, const Shape&) { return collective.ranks; }
-
-template <class... Args>
-Program one_lane(Lane (*lane)(Args...), Args... args) {
-  Program program;
-  program.lanes.push_back(lane(args...));
-  return program;
-}
 
 Program allreduce(const Collective& collective, const Topology&, const Shape&, int rank) {
   return one_lane(allreduce_lane, collective, Ring{collective.ranks, rank});
