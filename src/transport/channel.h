@@ -31,7 +31,8 @@ struct Observed {
 
 /// A place for data that one side lends to the other.
 struct Window {
-  std::byte* data = nullptr;  // null: not reachable from the peer, a slot is used instead
+  std::byte* data =
+      nullptr;  // null at the sender: not reachable from there, a slot is used instead
   std::uint64_t bytes = 0;
 };
 
@@ -57,13 +58,16 @@ class Sender {
   /// its owner until released() has passed the message's number.
   virtual void publish_reference(const MessageHead& head, const std::byte* data) noexcept = 0;
   /// How many messages were published, and how many of them the receiver is known to have released.
+  /// The release of a reference or a put is told at once, that of others perhaps with a later one;
+  /// never so late that a sender with fewer than D unreleased messages lacks a slot.
   virtual std::uint64_t published() const noexcept = 0;
   virtual std::uint64_t released() noexcept = 0;
 
-  /// The oldest window that the receiver has offered and this end has not filled, or null. A window
-  /// without data is filled by an ordinary message. A filled one is reported by publish_put, which
-  /// counts as a message of the channel and needs an acquired slot.
+  /// The oldest window that the receiver has offered and this end has not filled, or null.
   virtual const Window* try_window() noexcept = 0;
+  /// Reports the window of try_window() as filled: head.bytes lie in the window, or in the acquired
+  /// room if the window has no data. It counts as a message of the channel, in order with the
+  /// others, and needs an acquired slot even if the room is not used.
   virtual void publish_put(const MessageHead& head) noexcept = 0;
 
   /// An error seen by this end alone (a peer that is gone); ok while all is well.
@@ -82,8 +86,9 @@ class Receiver {
   virtual void release() noexcept = 0;
 
   /// Lends a window to the sender; false while D are open. The window is untouchable until the
-  /// message that fills it is observed: if that message is by_reference with data == window.data it
-  /// is in place already, else it must be copied from the slot.
+  /// message that fills it is observed, and open until that message is released. If the message is
+  /// by_reference its data is the window's and lies in place already, else it must be copied from
+  /// the slot.
   virtual bool try_offer(const Window& window) noexcept = 0;
 };
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string_view>
+#include <vector>
 
 #include "base/doorbell.h"
 #include "transport/channel.h"
@@ -18,9 +18,21 @@ struct Endpoint {
   int rank = 0;
   /// Equal for ranks that share an address space; drawn at random by each process.
   std::uint64_t process = 0;
-  /// The rank's shared memory, mapped nowhere yet; -1 if it has none. Borrowed.
+  /// The rank's shared memory; -1 if it has none that this process can map. Borrowed.
   int memory = -1;
+  /// Wakes the rank. It must exist.
   Doorbell doorbell;
+};
+
+/// What one rank of one communicator tells a transport before it opens channels.
+struct TransportSetup {
+  int rank = 0;
+  /// Of all ranks, by rank.
+  std::vector<Endpoint> endpoints;
+  /// The part of every rank's shared memory that belongs to the transport: whole pages, zeroed, the
+  /// same part for all ranks.
+  std::uint64_t area_offset = 0;
+  std::uint64_t area_bytes = 0;
 };
 
 /// How fast one way between two endpoints is.
@@ -37,6 +49,7 @@ struct ChannelName {
 };
 
 struct ChannelShape {
+  /// D: so many messages can be under way, however late their releases are told.
   std::uint32_t slots = 8;
   std::uint32_t slot_bytes = 65'536;
 };
@@ -50,7 +63,8 @@ class Transport {
   virtual std::string_view name() const noexcept = 0;
   /// Nothing if the peer cannot be reached this way.
   virtual std::optional<Route> reach(const Endpoint& peer) const = 0;
-  /// Throw `Error` when memory or descriptors run out. The ends may not outlive the transport.
+  /// Throw `Error` when memory or descriptors run out, and if the end was opened before. The ends
+  /// may not outlive the transport, nor it the doorbells of its endpoints.
   virtual std::unique_ptr<Sender> open_sender(const ChannelName& name, ChannelShape shape) = 0;
   virtual std::unique_ptr<Receiver> open_receiver(const ChannelName& name, ChannelShape shape) = 0;
   /// Bytes of memory this rank owns for its channels.

@@ -7,40 +7,25 @@
 #include <vector>
 
 #include "base/error.h"
+#include "support/captured_log.h"
 #include "support/catch.h"
 
 using namespace khoro;
 
-namespace {
-
-// Sends the log into `lines` while it lives.
-struct Capture {
-  Capture() { set_log_sink(&take, this); }
-  ~Capture() {
-    set_log_sink(nullptr, nullptr);
-    set_log_level(LogLevel::warn);
-  }
-  static void take(void* context, LogLevel, const char* line) {
-    static_cast<Capture*>(context)->lines.emplace_back(line);
-  }
-  std::vector<std::string> lines;
-};
-
-}  // namespace
-
 TEST_CASE("only lines of a level that is on reach the sink", "[base]") {
-  Capture capture;
+  CapturedLog captured;
   log(LogLevel::warn, "slow: rank {}", 3);
   log(LogLevel::info, "plan: {}", "ring");
   set_log_level(LogLevel::info);
   log(LogLevel::info, "plan: {}", "tree");
   set_log_level(LogLevel::off);
   log(LogLevel::error, "gone: rank {}", 1);
-  CHECK(capture.lines == std::vector<std::string>{"slow: rank 3", "plan: tree"});
+  set_log_level(LogLevel::warn);
+  CHECK(captured.lines() == std::vector<std::string>{"slow: rank 3", "plan: tree"});
 }
 
 TEST_CASE("lines of several threads stay whole", "[base]") {
-  Capture capture;
+  CapturedLog captured;
   std::vector<std::thread> threads;
   for (int thread = 0; thread < 4; ++thread) {
     threads.emplace_back([] {
@@ -48,7 +33,7 @@ TEST_CASE("lines of several threads stay whole", "[base]") {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  CHECK(capture.lines == std::vector<std::string>(400, "line: whole"));
+  CHECK(captured.lines() == std::vector<std::string>(400, "line: whole"));
 }
 
 TEST_CASE("a failed system call becomes an error with its text", "[base]") {

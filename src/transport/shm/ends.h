@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/doorbell.h"
+#include "transport/channel.h"
+#include "transport/shm/layout.h"
+
+namespace khoro::shm {
+
+/// What both ends of a channel know.
+struct EndSetup {
+  ChannelShape shape;
+  Doorbell peer;
+  /// Both ranks share an address space: addresses may be handed over.
+  bool same_process = false;
+};
+
+/// Sends into a block of the peer's memory, as soon as the peer has opened it.
+class ShmSender final : public Sender {
+ public:
+  /// `area` is the channel area of the peer, `entry` this channel's word in its directory.
+  ShmSender(const EndSetup& setup, std::span<std::byte> area,
+            const std::atomic<std::uint64_t>& entry);
+
+  std::byte* try_acquire(std::size_t bytes) noexcept override;
+  void publish(const MessageHead& head) noexcept override;
+  std::size_t payload_limit() const noexcept override { return setup_.shape.slot_bytes; }
+  bool references() const noexcept override { return setup_.same_process; }
+  void publish_reference(const MessageHead& head, const std::byte* data) noexcept override;
+  std::uint64_t published() const noexcept override { return published_; }
+  std::uint64_t released() noexcept override;
+  const Window* try_window() noexcept override;
+  void publish_put(const MessageHead& head) noexcept override;
+  Status status() const noexcept override { return status_; }
+
+ private:
+  bool attach() noexcept;
+  bool find_credit() noexcept;
+  void publish(const MessageHead& head, Meta meta) noexcept;
+
+  EndSetup setup_;
+  std::span<std::byte> area_;
+  const std::atomic<std::uint64_t>& entry_;
+  Block block_;
+  std::uint64_t published_ = 0;
+  std::uint64_t acquirable_ = 0;  // messages up to this number have a slot
+  std::uint64_t released_ = 0;
+  std::uint32_t position_ = 0;  // of the next message's line
+  Place place_ = Place::line;   // of the acquired room
+  Status status_ = Status::ok;
+  std::uint64_t windows_filled_ = 0;
+  Window window_;
+  bool window_open_ = false;
+};
+
+/// Receives from a block of this rank's own memory.
+class ShmReceiver final : public Receiver {
+ public:
+  ShmReceiver(const EndSetup& setup, const Block& block);
+
+  Observed try_observe(std::uint32_t digest) noexcept override;
+  void release() noexcept override;
+  bool try_offer(const Window& window) noexcept override;
+
+ private:
+  bool decode(MessageLine& line, std::uint32_t digest) noexcept;
+  bool place(MessageLine& line, const Meta& meta) noexcept;
+  void report() noexcept;
+
+  EndSetup setup_;
+  Block block_;
+  std::uint64_t released_ = 0;
+  std::uint64_t reported_ = 0;
+  std::uint32_t position_ = 0;
+  std::uint32_t batch_;
+  Message message_;
+  bool observed_ = false;  // message_ is the one at position_
+  bool put_ = false;       // ... and fills the oldest window
+  Status status_ = Status::ok;
+  std::vector<Window> windows_;  // window k at k mod D, as it was offered
+  std::uint64_t offered_ = 0;
+  std::uint64_t filled_ = 0;
+};
+
+}  // namespace khoro::shm

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "transport/channel.h"
+#include "transport/transport.h"
+
+namespace khoro::shm {
+
+/// What lies in the channel area of a rank's shared memory. It is written by processes that are
+/// trusted to share the job but not to be in their right mind: whatever is read here is checked
+/// before it is used, and read once, because it may change in between.
+///
+/// First a directory of byte offsets into the area, one per index and source rank (0: not open),
+/// then the blocks of the channels whose receiver is this rank:
+///
+///     info | credit | offers | message lines | bodies, page-aligned
+///
+/// A small message travels in its line alone, so that it costs one cache line; a body is touched
+/// only by messages that need it.
+
+inline constexpr std::uint64_t page_bytes = 4096;
+inline constexpr std::size_t inline_bytes = 48;
+inline constexpr std::uint64_t indices = 256;
+inline constexpr std::uint32_t max_slots = 1024;
+inline constexpr std::uint32_t max_slot_bytes = 1u << 30;
+
+constexpr std::uint64_t to_pages(std::uint64_t bytes) noexcept {
+  return (bytes + page_bytes - 1) / page_bytes * page_bytes;
+}
+
+/// Releases are told in batches of so many.
+constexpr std::uint32_t release_batch(std::uint32_t slots) noexcept {
+  return std::max(slots / 4, 1u);
+}
+
+/// A channel of D slots has as many lines and bodies more than D as releases may be withheld.
+///
+/// So a withheld release is never what a sender sleeps for: it lacks credit only if its published
+/// messages exceed the releases it was told of by D + batch - 1. At most batch - 1 releases are
+/// withheld, so D messages or more are truly unreleased, and a sender of a plan proved with D slots
+/// would wait as well. The release that leaves fewer than D makes the batch full and is told: by an
+/// exchange, followed by a ring of the sender's doorbell. With fewer than 8 slots the batch is 1
+/// and D is exact, so that what is proved to hang with a small D does hang.
+constexpr std::uint32_t lines_of(std::uint32_t slots) noexcept {
+  return slots + release_batch(slots) - 1;
+}
+
+/// Number and digest in one word. Lines start zeroed, messages are numbered from 1, and a line only
+/// ever holds message k or the one that was there a whole round earlier, so 32 bits do not alias.
+constexpr std::uint64_t header(std::uint64_t number, std::uint32_t digest) noexcept {
+  return number << 32 | digest;
+}
+constexpr std::uint32_t number_of(std::uint64_t header) noexcept {
+  return static_cast<std::uint32_t>(header >> 32);
+}
+constexpr std::uint32_t digest_of(std::uint64_t header) noexcept {
+  return static_cast<std::uint32_t>(header);
+}
+
+/// Where a message's payload is.
+enum class Place : std::uint8_t { line = 1, body = 2, reference = 3, window = 4 };
+
+/// Place, form, whether it fills a window, and size in one word.
+struct Meta {
+  std::uint64_t bytes = 0;
+  Place place = Place::line;
+  Form form = Form::dtype;
+  bool put = false;
+
+  static constexpr std::uint64_t max_bytes = (std::uint64_t{1} << 48) - 1;
+
+  constexpr std::uint64_t pack() const noexcept {
+    return bytes | std::uint64_t{static_cast<std::uint8_t>(place)} << 48 |
+           std::uint64_t{static_cast<std::uint8_t>(form)} << 56 | std::uint64_t{put} << 57;
+  }
+  static constexpr Meta unpack(std::uint64_t word) noexcept {
+    return {word & max_bytes, static_cast<Place>(word >> 48 & 0xff),
+            static_cast<Form>(word >> 56 & 1), (word >> 57 & 1) != 0};
+  }
+};
+
+/// One message, written by the sender. `header` is published last (pairs with try_observe()).
+struct alignas(64) MessageLine {
+  std::atomic<std::uint64_t> header;
+  std::atomic<std::uint64_t> meta;
+  alignas(16) std::byte payload[inline_bytes];
+};
+
+/// One window, written by the receiver. `number` is published last (pairs with try_window()).
+struct alignas(64) OfferLine {
+  std::atomic<std::uint64_t> number;
+  std::atomic<std::uint64_t> address;
+  std::atomic<std::uint64_t> bytes;
+};
+
+/// The shape, written by the receiver before the directory names the block.
+struct alignas(128) Info {
+  std::atomic<std::uint32_t> slots;
+  std::atomic<std::uint32_t> slot_bytes;
+};
+
+/// How many messages were released, written by the receiver. Apart from lines that the sender
+/// writes, also for processors that fetch lines in pairs.
+struct alignas(128) Credit {
+  std::atomic<std::uint64_t> released;
+};
+
+static_assert(sizeof(MessageLine) == 64 && sizeof(OfferLine) == 64);
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+/// The parts of a channel's block.
+struct Block {
+  Info* info = nullptr;
+  Credit* credit = nullptr;
+  OfferLine* offers = nullptr;
+  MessageLine* lines = nullptr;
+  std::byte* bodies = nullptr;
+  std::uint64_t body_stride = 0;
+
+  static constexpr std::uint64_t lines_offset(ChannelShape shape) noexcept {
+    return sizeof(Info) + sizeof(Credit) + (sizeof(OfferLine) * shape.slots + 127) / 128 * 128;
+  }
+  static constexpr std::uint64_t bodies_offset(ChannelShape shape) noexcept {
+    return to_pages(lines_offset(shape) + sizeof(MessageLine) * lines_of(shape.slots));
+  }
+  static constexpr std::uint64_t bytes(ChannelShape shape) noexcept {
+    return bodies_offset(shape) + to_pages(shape.slot_bytes) * lines_of(shape.slots);
+  }
+
+  static Block at(std::byte* base, ChannelShape shape) noexcept {
+    return {reinterpret_cast<Info*>(base),
+            reinterpret_cast<Credit*>(base + sizeof(Info)),
+            reinterpret_cast<OfferLine*>(base + sizeof(Info) + sizeof(Credit)),
+            reinterpret_cast<MessageLine*>(base + lines_offset(shape)),
+            base + bodies_offset(shape),
+            to_pages(shape.slot_bytes)};
+  }
+};
+
+}  // namespace khoro::shm

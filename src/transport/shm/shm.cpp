@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/shm/shm.h"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/shared_memory.h"
+#include "transport/shm/ends.h"
+#include "transport/shm/layout.h"
+
+namespace khoro {
+namespace shm {
+namespace {
+
+constexpr std::uint64_t directory_bytes(std::uint64_t ranks) noexcept {
+  return to_pages(indices * ranks * sizeof(std::uint64_t));
+}
+
+class Shm final : public Transport {
+ public:
+  explicit Shm(const TransportSetup& setup)
+      : setup_(setup), mappings_(setup.endpoints.size()), free_(directory_bytes(ranks())) {
+    if (setup_.rank < 0 || static_cast<std::uint64_t>(setup_.rank) >= ranks() ||
+        setup_.area_offset % page_bytes != 0 || setup_.area_bytes < free_) {
+      throw Error(Code::internal_error, "shm: rank or channel area is not usable");
+    }
+    area_of(setup_.rank);
+  }
+
+  std::string_view name() const noexcept override { return "shm"; }
+
+  std::optional<Route> reach(const Endpoint& peer) const override {
+    if (peer.memory < 0) return std::nullopt;
+    return Route{.bytes_per_second = 10e9, .latency_seconds = 100e-9};
+  }
+
+  std::unique_ptr<Sender> open_sender(const ChannelName& name, ChannelShape shape) override {
+    check(name, shape);
+    const std::span<std::byte> area = area_of(name.peer);
+    claim(senders_, name, "sender");
+    return std::make_unique<ShmSender>(end_setup(name, shape), area,
+                                       entry(area, setup_.rank, name.index));
+  }
+
+  std::unique_ptr<Receiver> open_receiver(const ChannelName& name, ChannelShape shape) override {
+    check(name, shape);
+    const std::span<std::byte> area = area_of(setup_.rank);
+    const std::uint64_t bytes = Block::bytes(shape);
+    if (area.size() - free_ < bytes) {
+      throw Error(
+          Code::out_of_memory,
+          fmt::format("shm: no room for a channel from rank {}: it needs {} bytes, {} of {} "
+                      "are free; use fewer or smaller slots",
+                      name.peer, bytes, area.size() - free_, area.size()));
+    }
+    claim(receivers_, name, "receiver");
+    const std::uint64_t offset = std::exchange(free_, free_ + bytes);
+    const Block block = Block::at(area.data() + offset, shape);
+    block.info->slots.store(shape.slots, std::memory_order_relaxed);
+    block.info->slot_bytes.store(shape.slot_bytes, std::memory_order_relaxed);
+    auto receiver = std::make_unique<ShmReceiver>(end_setup(name, shape), block);
+    // Pairs with attach() in the sender, which may sleep until the channel is there.
+    entry(area, name.peer, name.index).exchange(offset, std::memory_order_seq_cst);
+    endpoint(name.peer).doorbell.ring();
+    return receiver;
+  }
+
+  std::uint64_t bytes_held() const noexcept override {
+    try {
+      return resident_bytes(endpoint(setup_.rank).memory, setup_.area_offset, free_);
+    } catch (...) {
+      return free_;  // the descriptor was closed already; so much at most
+    }
+  }
+
+ private:
+  using Claims = std::set<std::pair<int, int>>;
+
+  std::uint64_t ranks() const noexcept { return setup_.endpoints.size(); }
+  const Endpoint& endpoint(int rank) const noexcept {
+    return setup_.endpoints[static_cast<std::size_t>(rank)];
+  }
+
+  void check(const ChannelName& name, ChannelShape shape) const {
+    if (name.peer < 0 || static_cast<std::uint64_t>(name.peer) >= ranks()) {
+      throw Error(Code::internal_error, fmt::format("shm: there is no rank {}", name.peer));
+    }
+    if (shape.slots < 1 || shape.slots > max_slots || shape.slot_bytes < inline_bytes ||
+        shape.slot_bytes > max_slot_bytes) {
+      throw Error(
+          Code::invalid_argument,
+          fmt::format("shm: a channel cannot have {} slots of {} bytes; legal are 1..{} of "
+                      "{}..{}",
+                      shape.slots, shape.slot_bytes, max_slots, inline_bytes, max_slot_bytes));
+    }
+  }
+
+  void claim(Claims& claims, const ChannelName& name, std::string_view end) {
+    if (!claims.emplace(name.peer, name.index).second) {
+      throw Error(Code::internal_error, fmt::format("shm: the {} of channel {}.{} was opened twice",
+                                                    end, name.peer, name.index));
+    }
+  }
+
+  EndSetup end_setup(const ChannelName& name, ChannelShape shape) const {
+    const Endpoint& peer = endpoint(name.peer);
+    return {shape, peer.doorbell, peer.process == endpoint(setup_.rank).process};
+  }
+
+  /// The channel area of a rank, mapped at its first use.
+  std::span<std::byte> area_of(int rank) {
+    Mapping& mapping = mappings_[static_cast<std::size_t>(rank)];
+    if (!mapping) {
+      mapping = Mapping::open(endpoint(rank).memory, setup_.area_offset + setup_.area_bytes,
+                              fmt::format("shared memory of rank {}", rank));
+    }
+    return mapping.bytes().subspan(setup_.area_offset, setup_.area_bytes);
+  }
+
+  std::atomic<std::uint64_t>& entry(std::span<std::byte> area, int source,
+                                    std::uint8_t index) const noexcept {
+    // By index first: most channels have one of few indices, so few pages are touched.
+    const std::uint64_t at = index * ranks() + static_cast<std::uint64_t>(source);
+    return reinterpret_cast<std::atomic<std::uint64_t>*>(area.data())[at];
+  }
+
+  TransportSetup setup_;
+  std::vector<Mapping> mappings_;  // by rank
+  std::uint64_t free_;             // what lies below is in use
+  Claims senders_;
+  Claims receivers_;
+};
+
+}  // namespace
+
+std::uint64_t area_bytes(int ranks, int channels_per_rank, ChannelShape shape) {
+  const auto count = static_cast<std::uint64_t>(ranks);
+  return directory_bytes(count) +
+         count * static_cast<std::uint64_t>(channels_per_rank) * Block::bytes(shape);
+}
+
+}  // namespace shm
+
+std::unique_ptr<Transport> make_shm(const TransportSetup& setup) {
+  return std::make_unique<shm::Shm>(setup);
+}
+
+}  // namespace khoro

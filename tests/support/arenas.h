@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/descriptor.h"
+#include "base/doorbell.h"
+#include "base/shared_memory.h"
+#include "transport/transport.h"
+
+namespace khoro::test {
+
+/// Whether ranks say that they share an address space. A test may run in one thread of one process
+/// and still have the ranks treat each other as processes.
+enum class Spaces { one, apart };
+
+/// The memory and doorbells of a few ranks, as a rendezvous would have handed them round: made
+/// before any fork, so that every process has all of them.
+class Arenas {
+ public:
+  static constexpr std::uint64_t area_offset = 4096;
+
+  Arenas(int ranks, std::uint64_t area_bytes, Spaces spaces) : area_bytes_(area_bytes) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      const std::string label = "arena of rank " + std::to_string(rank);
+      Rank& made = ranks_.emplace_back();
+      made.memory = make_shared_memory(label, area_offset + area_bytes);
+      made.mapping = Mapping::open(made.memory.number(), area_offset + area_bytes, label);
+      made.event = make_doorbell_descriptor();
+      made.process = spaces == Spaces::one ? 1 : static_cast<std::uint64_t>(rank) + 1;
+    }
+  }
+
+  Doorbell doorbell(int rank) const {
+    const Rank& of = ranks_.at(static_cast<std::size_t>(rank));
+    return {*reinterpret_cast<DoorbellWord*>(of.mapping.bytes().data()), of.event.number()};
+  }
+
+  /// The channel area of a rank, to look at or to spoil.
+  std::span<std::byte> area(int rank) const {
+    const Rank& of = ranks_.at(static_cast<std::size_t>(rank));
+    return of.mapping.bytes().subspan(area_offset);
+  }
+
+  TransportSetup setup(int rank) const {
+    TransportSetup setup{rank, {}, area_offset, area_bytes_};
+    for (int each = 0; each < static_cast<int>(ranks_.size()); ++each) {
+      const Rank& of = ranks_.at(static_cast<std::size_t>(each));
+      setup.endpoints.push_back({each, of.process, of.memory.number(), doorbell(each)});
+    }
+    return setup;
+  }
+
+ private:
+  struct Rank {
+    Descriptor memory;
+    Mapping mapping;
+    Descriptor event;
+    std::uint64_t process = 0;
+  };
+
+  std::vector<Rank> ranks_;
+  std::uint64_t area_bytes_;
+};
+
+}  // namespace khoro::test
