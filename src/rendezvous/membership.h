@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <memory>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "base/descriptor.h"
+#include "base/error.h"
 #include "base/time.h"
 #include "rendezvous/unique_id.h"
 
 namespace khoro {
 
-/// What a rank shows the others when it joins.
+/// What a rank shows the others when it joins. What a peer passed is hostile until it was checked:
+/// `memory` may be anything that can be opened.
 struct Introduction {
   int rank = 0;
   std::uint64_t process = 0;  // drawn at random by the process
   /// The rank's shared memory (a sealed memfd), its doorbell's eventfd, and a pidfd of its process.
   Descriptor memory;
   Descriptor doorbell;
+  /// In a membership only the lowest rank of each other process has it, and no rank of one's own.
   Descriptor pidfd;
-  /// Digest of what must be equal on all ranks: versions, job settings.
-  std::uint64_t job_digest = 0;
 };
 
 /// Everybody that joined, by rank, with their descriptors. The owner of the membership owns them.
@@ -30,11 +31,30 @@ struct Membership {
   std::vector<Introduction> members;
 };
 
-/// Meets the other ranks under `id`: authenticates both ways, hands over `mine` and receives
-/// everybody's. The process that made the id, or rank 0 of a launcher's job, serves the meeting on
-/// its own thread. Blocks until all have come. Throws `Error`: timeout naming the ranks that did
-/// not come, remote_error with another rank's reason, invalid_argument for a duplicate rank or
-/// unequal sizes.
-Membership join(const UniqueId& id, int ranks, Introduction mine, Time deadline);
+/// Who wants to join, and what must be the same on all ranks: lines "name=value", 3,840 bytes at
+/// most. The first that differs fails init on all ranks, named with both values.
+struct Guest {
+  int ranks = 0;
+  Introduction introduction;
+  std::string facts;
+};
+
+/// What a rank does with everybody's descriptors before init succeeds anywhere; may throw.
+using Prepare = std::function<void(Membership&)>;
+
+/// Meets the other ranks under `id`: authenticates both ways, hands over the guest's introduction
+/// and receives everybody's. A `Meeting` serves at the other end. Blocks until all ranks have come
+/// and prepared. Any thread; each rank once. Throws `Error`, on all ranks alike where it concerns
+/// all: timeout naming the ranks that did not come, peer_died naming the one that left,
+/// remote_error with the reason of the rank whose `prepare` threw or that declined, mismatch for
+/// facts, invalid_argument for a rank that was there already or unequal sizes.
+Membership join(const UniqueId& id, Guest guest, Time deadline, const Prepare& prepare = {});
+
+/// Says, in place of join(), why this rank does not come: the others fail with remote_error at once
+/// rather than at their deadline. Gives up silently at `deadline`.
+void decline(const UniqueId& id, int ranks, int rank, const Error& reason, Time deadline) noexcept;
+
+/// The membership of ranks that all live in this process and need not meet.
+Membership join_directly(std::vector<Introduction> members);
 
 }  // namespace khoro

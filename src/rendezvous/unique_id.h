@@ -5,22 +5,28 @@
 #include <cstdint>
 #include <string>
 
-namespace khoro {
+#include "rendezvous/hmac.h"
 
-using Key = std::array<std::uint8_t, 32>;
+namespace khoro {
 
 /// The 128 bytes that ranks pass to each other: version, key, communicator and where to meet.
 /// Holding it is the right to join.
 struct UniqueId {
-  std::uint32_t version = 1;
+  static constexpr std::uint32_t current_version = 1;
+
+  std::uint32_t version = current_version;
+  /// Whoever meets here may be there before the host is. An id that was handed out by its host
+  /// says no: then an empty place is a reason to give up, not to wait.
+  bool host_may_be_late = false;
   std::uint64_t communicator = 0;
   Key key{};
-  /// Name of an abstract unix socket, without the leading zero byte.
+  /// Name of an abstract unix socket, without the leading zero byte; at most 40 characters.
   std::string socket;
 
   /// A new id with a key from the system's random source.
   static UniqueId draw();
-  /// The id of a launcher's job: the same on every rank that holds the same key.
+  /// The id of the job's communicator number `ordinal`: the same on every rank that holds the same
+  /// key, and of no use to who does not.
   static UniqueId of_job(const Key& key, std::uint64_t ordinal);
 
   std::array<char, 128> encode() const;
@@ -29,5 +35,13 @@ struct UniqueId {
   /// Safe to print: tells ids apart and gives nothing away.
   std::string fingerprint() const;
 };
+
+/// Reads a job's key from a sealed descriptor that a launcher passed on, with pread, so that every
+/// thread and every child can. Throws invalid_argument, naming KHORO_KEY_FD, when the descriptor is
+/// none or holds no key.
+Key read_job_key(int descriptor);
+/// A descriptor to be inherited that holds `key`: a sealed memfd, open across exec. Throws
+/// system_error.
+int make_job_key_descriptor(const Key& key);
 
 }  // namespace khoro

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+#include "rendezvous/hmac.h"
+
+namespace khoro {
+
+/// The rendezvous protocol. Every packet is one frame of 256 bytes.
+///
+///     joiner                                  host
+///     hello: rank, nonce               ->
+///                                      <-     challenge: nonce
+///     proof: HMAC(transcript)          ->
+///                                      <-     proof: HMAC(transcript)
+///     introduction, 3 descriptors      ->
+///     facts ...                        ->     (all ranks are here)
+///                                      <-     members, their descriptors
+///     received                         ->     (until everybody knows everybody)
+///     prepared                         ->     (all ranks are prepared)
+///                                      <-     complete
+///
+/// At any time the host may send `failure` and either side may close.
+enum class FrameKind : std::uint8_t {
+  hello = 1,
+  challenge = 2,
+  joiner_proof = 3,
+  host_proof = 4,
+  introduction = 5,
+  text = 6,  // a part of the facts, or of a joiner's reason to leave
+  members = 7,
+  received = 8,
+  prepared = 9,
+  complete = 10,
+  failure = 11,
+  declined = 12,
+};
+
+/// Versions that this library speaks. The first twelve bytes of a frame and the frames hello and
+/// failure keep their meaning in every version, so that two that cannot talk can say so.
+inline constexpr std::uint16_t lowest_version = 1;
+inline constexpr std::uint16_t highest_version = 1;
+
+struct Frame {
+  static constexpr char expected_magic[4] = {'K', 'h', 'o', '\n'};
+  static constexpr std::size_t payload_bytes = 240;
+
+  char magic[4];
+  std::uint16_t low;
+  std::uint16_t high;
+  FrameKind kind;
+  std::uint8_t more;  // 1: the text goes on in the next frame
+  std::uint16_t length;
+  std::uint32_t reserved;
+  std::array<std::uint8_t, payload_bytes> payload;
+
+  static Frame make(FrameKind kind) noexcept {
+    Frame frame{};
+    std::memcpy(frame.magic, expected_magic, sizeof expected_magic);
+    frame.low = lowest_version;
+    frame.high = highest_version;
+    frame.kind = kind;
+    return frame;
+  }
+  template <class Payload>
+  static Frame make(FrameKind kind, const Payload& payload) noexcept {
+    static_assert(std::is_trivially_copyable_v<Payload> && sizeof(Payload) <= payload_bytes);
+    Frame frame = make(kind);
+    std::memcpy(frame.payload.data(), &payload, sizeof payload);
+    frame.length = sizeof payload;
+    return frame;
+  }
+  template <class Payload>
+  Payload as() const noexcept {
+    static_assert(std::is_trivially_copyable_v<Payload> && sizeof(Payload) <= payload_bytes);
+    Payload value;
+    std::memcpy(static_cast<void*>(&value), payload.data(), sizeof value);
+    return value;
+  }
+  /// Fit to be looked into, whatever its version.
+  bool plausible() const noexcept {
+    return std::memcmp(magic, expected_magic, sizeof magic) == 0 && low <= high &&
+           length <= payload_bytes && more <= 1 && reserved == 0;
+  }
+  bool speaks_our_version() const noexcept {
+    return low <= highest_version && high >= lowest_version;
+  }
+  std::string_view text() const noexcept {
+    return {reinterpret_cast<const char*>(payload.data()), length};
+  }
+};
+static_assert(sizeof(Frame) == 256 && std::is_trivially_copyable_v<Frame>);
+static_assert(std::endian::native == std::endian::little, "frames are little-endian");
+
+inline constexpr std::size_t most_text_bytes = 16 * Frame::payload_bytes;
+
+using Nonce = std::array<std::uint8_t, 32>;
+
+struct Hello {
+  std::uint64_t communicator;
+  std::uint32_t rank;
+  std::uint32_t reserved;
+  Nonce nonce;
+};
+struct Challenge {
+  Nonce nonce;
+};
+struct Proof {
+  Digest digest;
+};
+enum HasDescriptor : std::uint32_t { has_memory = 1, has_doorbell = 2, has_pidfd = 4 };
+struct Introduced {
+  std::uint32_t rank;
+  std::uint32_t ranks;
+  std::uint64_t process;
+  std::int64_t milliseconds_left;  // until the joiner's deadline
+  std::uint32_t descriptors;       // HasDescriptor bits, in this order
+  std::uint32_t reserved;
+};
+struct Declined {
+  std::uint32_t rank;
+  std::uint32_t ranks;
+  std::int64_t milliseconds_left;
+  std::int32_t code;
+  std::uint32_t reserved;
+};
+struct MemberRecord {
+  std::uint32_t rank;
+  std::uint32_t descriptors;
+  std::uint64_t process;
+};
+inline constexpr std::size_t most_records = Frame::payload_bytes / sizeof(MemberRecord);
+/// The payload of `failure` is an i32 code followed by text.
+inline constexpr std::size_t code_bytes = 4;
+
+/// What the two sides prove to have seen. Covers both frames whole, so versions, rank,
+/// communicator and both nonces.
+inline Digest joiner_proof(const Key& key, const Frame& hello, const Frame& challenge) noexcept {
+  return hmac(key, {bytes_of("khoro rendezvous joiner"), bytes_of(hello), bytes_of(challenge)});
+}
+inline Digest host_proof(const Key& key, const Frame& hello, const Frame& challenge,
+                         const Frame& proof) noexcept {
+  return hmac(key, {bytes_of("khoro rendezvous host"), bytes_of(hello), bytes_of(challenge),
+                    bytes_of(proof)});
+}
+
+}  // namespace khoro
