@@ -35,6 +35,11 @@ struct Algorithm {
   int version = 1;
   /// The least number of slots per channel with which it cannot deadlock.
   int least_slots = 1;
+  /// See Plan.
+  bool lends_in_place = true;
+  /// What cost() computes, for people: P ranks, S bytes of the whole vector.
+  std::string_view rounds;
+  std::string_view sent;
   int (*chunks)(const Collective&, const Shape&);
   Program (*program)(const Collective&, const Topology&, const Shape&, int rank);
   Cost (*cost)(const Collective&, const Shape&);

@@ -2,6 +2,7 @@
 // One-shot allreduce: every rank sends all it has to every other, and folds what it gets in rank
 // order, rounding once. P ranks, S bytes.
 //   1 round, (P-1) S bytes sent per rank, P-1 messages, 1 slot
+// In place it lends nothing: a rank's sum overwrites the input that the others still have to read.
 
 #include "algorithms/algorithm.h"
 #include "algorithms/build.h"
@@ -38,6 +39,9 @@ extern const Algorithm one_shot_allreduce = {
     .name = "one-shot",
     .collective = CollectiveKind::allreduce,
     .least_slots = 1,
+    .lends_in_place = false,
+    .rounds = "1",
+    .sent = "(P-1) S",
     .chunks = one_chunk,
     .program = program,
     .cost = cost,

@@ -57,6 +57,7 @@ Plan make_plan(const Algorithm& algorithm, const Collective& collective, const T
   plan.algorithm = algorithm.name;
   plan.collective = collective;
   plan.chunks = algorithm.chunks(collective, shape);
+  plan.lends_in_place = algorithm.lends_in_place;
   plan.program = [program = algorithm.program, collective, topology, shape](int rank) {
     return program(collective, topology, shape, rank);
   };

@@ -77,6 +77,7 @@ Image flatten(const Plan& plan, int rank) {
   Image image;
   image.chunks = plan.chunks;
   image.widest_message = plan.widest_message;
+  image.lends_in_place = plan.lends_in_place;
   PortIndex ports(image.ports);
   Program program = plan.program(rank);
   for (const Token& token : program.tokens) image.token_counts.push_back(token.count);

@@ -34,6 +34,8 @@ struct Image {
   int scratch_chunks = 0;
   /// Of the plan, not of this program: the same on all ranks.
   int widest_message = 1;
+  /// Of the plan.
+  bool lends_in_place = true;
   /// The program hash: over the stages, lanes and tokens.
   std::uint64_t hash = 0;
 };

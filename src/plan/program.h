@@ -75,6 +75,9 @@ struct Plan {
   /// The most chunks that one message of any rank carries. Tiles are cut by it, so it is a property
   /// of the plan, the same on all ranks.
   int widest_message = 1;
+  /// Whether a rank whose call is in place may send references to its input. It may not where every
+  /// rank would wait to overwrite what the others still read; then such messages are copied.
+  bool lends_in_place = true;
   std::function<Program(int rank)> program;
 
   /// "allreduce.ring"

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/rule.h"
+
+namespace khoro {
+namespace {
+
+constexpr std::size_t kib = 1024;
+constexpr std::size_t mib = 1024 * kib;
+constexpr int any = RuleRow::any_ranks;
+
+constexpr RuleRow rows[] = {
+    {CollectiveKind::allreduce, 1, RuleRow::any_bytes, "one-shot", "one rank copies"},
+    {CollectiveKind::allreduce, 8, 4 * kib, "one-shot", "one round, and the bytes are few"},
+    {CollectiveKind::allreduce, 8, 4 * mib, "two-shot", "two rounds, no byte more than a ring"},
+    {CollectiveKind::allreduce, any, 256 * kib, "double-tree", "rounds grow as log P"},
+    {CollectiveKind::allreduce, any, RuleRow::any_bytes, "ring",
+     "least bytes, two channels a rank"},
+    {CollectiveKind::broadcast, any, 64 * kib, "binomial", "rounds grow as log P"},
+    {CollectiveKind::broadcast, any, RuleRow::any_bytes, "chain", "no rank sends more than once"},
+    {CollectiveKind::allgather, any, RuleRow::any_bytes, "ring", "least bytes"},
+    {CollectiveKind::reducescatter, any, RuleRow::any_bytes, "ring", "least bytes"},
+    {CollectiveKind::barrier, any, RuleRow::any_bytes, "dissemination", "rounds grow as log P"},
+};
+
+}  // namespace
+
+std::span<const RuleRow> default_rule() noexcept { return rows; }
+
+Choice choose(const Collective& collective, std::size_t bytes, const Topology&) noexcept {
+  Choice choice;
+  for (const RuleRow& row : rows) {
+    if (row.collective != collective.kind || collective.ranks > row.most_ranks ||
+        bytes > row.most_bytes)
+      continue;
+    choice.algorithm = find_algorithm(row.collective, row.algorithm);
+    choice.why = row.why;
+    break;
+  }
+  return choice;
+}
+
+}  // namespace khoro

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+#include "algorithms/algorithm.h"
+
+namespace khoro {
+
+/// One line of the default rule: what it is for, and what it takes.
+struct RuleRow {
+  static constexpr std::size_t any_bytes = ~std::size_t{0};
+  static constexpr int any_ranks = 1 << 30;
+
+  CollectiveKind collective;
+  int most_ranks = any_ranks;
+  std::size_t most_bytes = any_bytes;  // of the whole vector
+  std::string_view algorithm;
+  std::string_view why;
+};
+
+/// The default rule. Of the lines that fit a call the first one decides; one always fits.
+std::span<const RuleRow> default_rule() noexcept;
+
+struct Choice {
+  const Algorithm* algorithm = nullptr;
+  Shape shape;
+  /// In one clause; lives as long as the program.
+  std::string_view why;
+};
+
+/// The default rule applied. Depends only on what all ranks know alike; `bytes` are those of the
+/// whole vector. Allocates nothing.
+Choice choose(const Collective& collective, std::size_t bytes, const Topology& topology) noexcept;
+
+}  // namespace khoro

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/rule.h"
+
+#include "support/catch.h"
+
+using namespace khoro;
+
+namespace {
+
+Choice chosen(CollectiveKind kind, int ranks, std::size_t bytes) {
+  return choose({kind, ranks}, bytes, Topology::one_machine(ranks));
+}
+
+}  // namespace
+
+TEST_CASE("the default rule finds an algorithm of the collective for any call", "[planner]") {
+  for (CollectiveKind kind :
+       {CollectiveKind::allreduce, CollectiveKind::broadcast, CollectiveKind::allgather,
+        CollectiveKind::reducescatter, CollectiveKind::barrier})
+    for (int ranks : {1, 2, 8, 9, 64, 65536})
+      for (std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{4096},
+                                std::size_t{4097}, std::size_t{1} << 22, ~std::size_t{0}}) {
+        INFO(name(kind) << ", " << ranks << " ranks, " << bytes << " bytes");
+        const Choice choice = chosen(kind, ranks, bytes);
+        REQUIRE(choice.algorithm != nullptr);
+        CHECK(choice.algorithm->collective == kind);
+        CHECK(choice.algorithm->least_slots <= choice.shape.slots);
+        CHECK_FALSE(choice.why.empty());
+      }
+}
+
+TEST_CASE("every line of the default rule names an algorithm and decides some call", "[planner]") {
+  for (const RuleRow& row : default_rule()) {
+    INFO(name(row.collective) << " " << row.algorithm);
+    REQUIRE(find_algorithm(row.collective, row.algorithm) != nullptr);
+    const Choice choice = chosen(row.collective, std::min(row.most_ranks, 1000), row.most_bytes);
+    CHECK(choice.why == row.why);
+    CHECK(choice.algorithm->name == row.algorithm);
+  }
+}
+
+TEST_CASE("an allreduce is one-shot when small, a ring when large, a tree among many",
+          "[planner]") {
+  const auto name = [](int ranks, std::size_t bytes) {
+    return chosen(CollectiveKind::allreduce, ranks, bytes).algorithm->name;
+  };
+  CHECK(name(1, 1 << 30) == "one-shot");
+  CHECK(name(8, 4096) == "one-shot");
+  CHECK(name(8, 4097) == "two-shot");
+  CHECK(name(8, (4 << 20) + 1) == "ring");
+  CHECK(name(9, 8) == "double-tree");
+  CHECK(name(64, 1 << 20) == "ring");
+}
