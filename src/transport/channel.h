@@ -84,6 +84,8 @@ class Receiver {
   virtual Observed try_observe(std::uint32_t digest) noexcept = 0;
   /// Gives the observed message's slot, or the sender's memory, back.
   virtual void release() noexcept = 0;
+  /// The same as the sender's.
+  virtual std::size_t payload_limit() const noexcept = 0;
 
   /// Lends a window to the sender; false while D are open. The window is untouchable until the
   /// message that fills it is observed, and open until that message is released. If the message is

@@ -64,6 +64,7 @@ class ShmReceiver final : public Receiver {
 
   Observed try_observe(std::uint32_t digest) noexcept override;
   void release() noexcept override;
+  std::size_t payload_limit() const noexcept override { return setup_.shape.slot_bytes; }
   bool try_offer(const Window& window) noexcept override;
 
  private:
