@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "communicator/control.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/system.h"
+
+namespace khoro {
+namespace {
+
+constexpr std::uint64_t stop_number = 0;
+constexpr std::uint64_t timer_number = 1;
+
+bool listen_to(const Descriptor& events, int descriptor, std::uint64_t number) noexcept {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = number;
+  return ::epoll_ctl(events.number(), EPOLL_CTL_ADD, descriptor, &event) == 0;
+}
+
+/// Signals are for the threads of the caller: the control thread inherits a full mask.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace
+
+Control::Control()
+    : process_(::getpid()),
+      events_(::epoll_create1(EPOLL_CLOEXEC)),
+      timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)),
+      stop_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  if (!events_ || !timer_ || !stop_ || !listen_to(events_, stop_.number(), stop_number) ||
+      !listen_to(events_, timer_.number(), timer_number))
+    throw_errno("cannot set up the control thread");
+  SignalsBlocked blocked;
+  try {
+    thread_ = std::thread([this] { work(); });
+  } catch (const std::system_error& error) {
+    throw Error(Code::system_error,
+                std::string("cannot start the control thread: ") + error.what());
+  }
+  ::pthread_setname_np(thread_.native_handle(), "khoro-control");
+}
+
+Control::~Control() {
+  if (forked()) {
+    thread_.detach();
+    return;
+  }
+  std::uint64_t one = 1;
+  [[maybe_unused]] auto size = ::write(stop_.number(), &one, sizeof one);
+  thread_.join();
+}
+
+bool Control::forked() const noexcept { return ::getpid() != process_; }
+
+std::uint64_t Control::add(Entry entry) {
+  // A child has a copy of the mutex, perhaps locked, and shares the descriptors with its parent.
+  if (forked())
+    throw Error(Code::invalid_usage,
+                "this process was forked from one that uses Khoro; call "
+                "exec before using it");
+  std::lock_guard lock(mutex_);
+  std::uint64_t number = next_number_++;
+  int descriptor = entry.descriptor;
+  Time when = entry.when;
+  entries_[number] = std::make_shared<Entry>(std::move(entry));
+  if (descriptor >= 0 && !listen_to(events_, descriptor, number)) {
+    int cause = errno;
+    entries_.erase(number);
+    errno = cause;
+    throw_errno("cannot watch a descriptor on the control thread");
+  }
+  if (descriptor < 0) {
+    times_.emplace(when, number);
+    arm_timer();
+  }
+  return number;
+}
+
+Control::Watch Control::when_ended(int pidfd, Callback callback) {
+  return Watch(*this, add({std::move(callback), pidfd, true, never}));
+}
+
+Control::Watch Control::while_readable(int descriptor, Callback callback) {
+  return Watch(*this, add({std::move(callback), descriptor, false, never}));
+}
+
+Control::Watch Control::at(Time when, Callback callback) {
+  return Watch(*this, add({std::move(callback), -1, true, when}));
+}
+
+void Control::serve(std::unique_ptr<Meeting> meeting) {
+  // Shared by the callback and its copies; the last one ends with the entry.
+  std::shared_ptr<Meeting> shared = std::move(meeting);
+  int descriptor = shared->descriptor();
+  auto advance = [this, shared] {
+    shared->advance();
+    // The number of the entry that runs now is its own.
+    if (shared->over()) drop(running_);
+  };
+  add({advance, descriptor, false, never});
+}
+
+std::size_t Control::size() const {
+  std::lock_guard lock(mutex_);
+  return entries_.size();
+}
+
+/// With the mutex held: the entry causes no more events.
+void Control::silence(const Entry& entry, std::uint64_t number) noexcept {
+  if (entry.descriptor >= 0)
+    ::epoll_ctl(events_.number(), EPOLL_CTL_DEL, entry.descriptor, nullptr);
+  auto [first, last] = times_.equal_range(entry.when);
+  for (auto at = first; at != last; ++at)
+    if (at->second == number) {
+      times_.erase(at);
+      break;
+    }
+}
+
+void Control::drop(std::uint64_t number) noexcept {
+  if (forked()) return;
+  // Destroyed after the lock is released: what a callback holds may drop watches in turn.
+  std::shared_ptr<Entry> dropped;
+  std::unique_lock lock(mutex_);
+  auto found = entries_.find(number);
+  if (found != entries_.end()) {
+    dropped = std::move(found->second);
+    entries_.erase(found);
+    silence(*dropped, number);
+  }
+  if (std::this_thread::get_id() != thread_.get_id())
+    idle_.wait(lock, [&] { return running_ != number; });
+}
+
+/// With the mutex held. The time is absolute on the clock that machine() shows.
+void Control::arm_timer() noexcept {
+  itimerspec setting{};
+  if (!times_.empty() && times_.begin()->first != never) {
+    auto nanoseconds = std::max<std::int64_t>(times_.begin()->first.count(), 1);
+    setting.it_value = {nanoseconds / 1'000'000'000, nanoseconds % 1'000'000'000};
+  }
+  ::timerfd_settime(timer_.number(), TFD_TIMER_ABSTIME, &setting, nullptr);
+}
+
+void Control::work() noexcept {
+  for (;;) {
+    epoll_event events[32];
+    int count = ::epoll_wait(events_.number(), events, 32, -1);
+    for (int i = 0; i < count; ++i) {
+      std::uint64_t number = events[i].data.u64;
+      if (number == stop_number) return;
+      if (number == timer_number)
+        run_timers();
+      else
+        run(number);
+    }
+  }
+}
+
+void Control::run_timers() noexcept {
+  std::uint64_t expirations;
+  [[maybe_unused]] auto size = ::read(timer_.number(), &expirations, sizeof expirations);
+  for (;;) {
+    std::uint64_t number;
+    {
+      std::lock_guard lock(mutex_);
+      if (times_.empty() || times_.begin()->first > machine().now()) return arm_timer();
+      number = times_.begin()->second;
+    }
+    run(number);
+  }
+}
+
+void Control::run(std::uint64_t number) noexcept {
+  std::shared_ptr<Entry> entry;
+  {
+    std::lock_guard lock(mutex_);
+    auto found = entries_.find(number);
+    // Dropped since the event was read.
+    if (found == entries_.end()) return;
+    entry = found->second;
+    if (entry->once) silence(*entry, number);
+    running_ = number;
+  }
+  try {
+    entry->callback();
+  } catch (const std::exception& error) {
+    log(LogLevel::error, "control thread: a callback failed: {}", error.what());
+  }
+  entry.reset();
+  std::lock_guard lock(mutex_);
+  running_ = 0;
+  idle_.notify_all();
+}
+
+}  // namespace khoro
