@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "planner/rule.h"
 
+#include <algorithm>
+
 #include "support/catch.h"
 
 using namespace khoro;

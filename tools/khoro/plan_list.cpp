@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "plan.h"
+#include "planner/rule.h"
+#include "table.h"
+
+namespace khoro::tool {
+namespace {
+
+std::string bytes_text(std::size_t bytes) {
+  constexpr std::size_t kib = 1024;
+  if (bytes == RuleRow::any_bytes) return "any";
+  if (bytes % (kib * kib) == 0) return fmt::format("<= {} MiB", bytes / kib / kib);
+  if (bytes % kib == 0) return fmt::format("<= {} KiB", bytes / kib);
+  return fmt::format("<= {}", bytes);
+}
+
+void print_text() {
+  Table list({"collective", "algorithm", "least slots", "rounds", "bytes sent per rank"});
+  for (const Algorithm* row : algorithms())
+    list.add({std::string(name(row->collective)), std::string(row->name),
+              std::to_string(row->least_slots), std::string(row->rounds), std::string(row->sent)});
+  Table rule({"collective", "ranks", "bytes", "algorithm", "why"});
+  for (const RuleRow& row : default_rule())
+    rule.add({std::string(name(row.collective)),
+              row.most_ranks == RuleRow::any_ranks ? "any" : fmt::format("<= {}", row.most_ranks),
+              bytes_text(row.most_bytes), std::string(row.algorithm), std::string(row.why)});
+  fmt::print("Algorithms (P ranks, S bytes of the whole vector)\n{}\n", list.text());
+  fmt::print("Default rule (the first line that fits decides)\n{}", rule.text());
+}
+
+void print_json() {
+  nlohmann::ordered_json all = {{"version", 1}};
+  for (const Algorithm* row : algorithms())
+    all["algorithms"].push_back({{"collective", name(row->collective)},
+                                 {"algorithm", row->name},
+                                 {"algorithm_version", row->version},
+                                 {"least_slots", row->least_slots},
+                                 {"rounds", row->rounds},
+                                 {"sent", row->sent}});
+  for (const RuleRow& row : default_rule()) {
+    nlohmann::ordered_json line = {{"collective", name(row.collective)}};
+    if (row.most_ranks != RuleRow::any_ranks) line["most_ranks"] = row.most_ranks;
+    if (row.most_bytes != RuleRow::any_bytes) line["most_bytes"] = row.most_bytes;
+    line["algorithm"] = row.algorithm;
+    line["why"] = row.why;
+    all["default_rule"].push_back(std::move(line));
+  }
+  fmt::print("{}\n", all.dump(2));
+}
+
+}  // namespace
+
+void add_plan_list(CLI::App& plan) {
+  CLI::App* command = plan.add_subcommand("list", "Print the algorithms and the default rule");
+  auto format = std::make_shared<Format>(Format::text);  // lives as long as the command
+  add_format(*command, *format);
+  command->callback([format] { *format == Format::json ? print_json() : print_text(); });
+}
+
+}  // namespace khoro::tool

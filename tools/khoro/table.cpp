@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "table.h"
+
+#include <algorithm>
+#include <map>
+
+namespace khoro::tool {
+
+std::string Table::text() const {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows_) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text;
+  for (const auto& row : rows_) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      text += row[i];
+      if (i + 1 < row.size()) text.append(widths[i] - row[i].size() + 2, ' ');
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+void add_format(CLI::App& command, Format& format) {
+  const std::map<std::string, Format> formats = {{"text", Format::text}, {"json", Format::json}};
+  command.add_option("--format", format, "text or json")
+      ->transform(CLI::CheckedTransformer(formats))
+      ->type_name("FORMAT");
+}
+
+}  // namespace khoro::tool
