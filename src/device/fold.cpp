@@ -41,10 +41,14 @@ struct Loops {
   /// All operands and the result in one pass, without an accumulator in memory.
   template <bool divides, std::size_t... index>
   [[gnu::always_inline]] static void direct(std::byte* to, const Operand* operands,
-                                            std::size_t elements, std::uint32_t divisor,
+                                            std::size_t begin, std::size_t elements,
+                                            std::uint32_t divisor,
                                             std::index_sequence<index...>) noexcept {
-    const std::byte* const first = operands[0].data;
-    const std::array<const std::byte*, sizeof...(index)> rest{operands[index + 1].data...};
+    const std::size_t skipped = begin * sizeof(Element);
+    const std::byte* const first = operands[0].data + skipped;
+    const std::array<const std::byte*, sizeof...(index)> rest{operands[index + 1].data +
+                                                              skipped...};
+    to += skipped;
 #pragma omp simd
     for (std::size_t i = 0; i < elements; ++i) {
       Accumulator value = load<Element, Accumulator>(first, i);
@@ -56,16 +60,17 @@ struct Loops {
 
   template <std::size_t count>
   [[gnu::always_inline]] static void direct(std::byte* to, const Operand* operands,
-                                            std::size_t elements, std::uint32_t divisor) noexcept {
+                                            std::size_t begin, std::size_t elements,
+                                            std::uint32_t divisor) noexcept {
     constexpr std::make_index_sequence<count - 1> rest;
     if (divisor == 0)
-      direct<false>(to, operands, elements, divisor, rest);
+      direct<false>(to, operands, begin, elements, divisor, rest);
     else
-      direct<true>(to, operands, elements, divisor, rest);
+      direct<true>(to, operands, begin, elements, divisor, rest);
   }
 
   template <class Memory>
-  [[gnu::always_inline]] static void begin(Accumulator* values, const std::byte* data,
+  [[gnu::always_inline]] static void start(Accumulator* values, const std::byte* data,
                                            std::size_t elements) noexcept {
 #pragma omp simd
     for (std::size_t i = 0; i < elements; ++i) values[i] = load<Memory, Accumulator>(data, i);
@@ -87,20 +92,20 @@ struct Loops {
   /// Any number of operands in any forms, a block at a time. Every operand of a block is read
   /// before its result is written, so the result may take the place of any of them.
   [[gnu::always_inline]] static void blocked(std::byte* to, Form form, const Operand* operands,
-                                             std::size_t operand_count, std::size_t elements,
-                                             std::uint32_t divisor) noexcept {
+                                             std::size_t operand_count, std::size_t begin,
+                                             std::size_t elements, std::uint32_t divisor) noexcept {
     const auto is_carry = [](Form f) { return !alike && f == Form::carry; };
     const auto place = [&](Form f, std::size_t element) {
       return element * (is_carry(f) ? sizeof(Carry) : sizeof(Element));
     };
     alignas(64) std::array<Accumulator, block> values;
-    for (std::size_t first = 0; first < elements; first += block) {
-      const std::size_t n = std::min(block, elements - first);
+    for (std::size_t first = begin; first < begin + elements; first += block) {
+      const std::size_t n = std::min(block, begin + elements - first);
       for (std::size_t k = 0; k < operand_count; ++k) {
         const std::byte* data = operands[k].data + place(operands[k].form, first);
         const bool carry = is_carry(operands[k].form);
         if (k == 0)
-          carry ? begin<Carry>(values.data(), data, n) : begin<Element>(values.data(), data, n);
+          carry ? start<Carry>(values.data(), data, n) : start<Element>(values.data(), data, n);
         else
           carry ? go_on<Carry>(values.data(), data, n) : go_on<Element>(values.data(), data, n);
       }
@@ -113,19 +118,20 @@ struct Loops {
   }
 
   [[gnu::always_inline]] static void run(std::byte* to, Form form, const Operand* operands,
-                                         std::size_t operand_count, std::size_t elements,
-                                         std::uint32_t divisor) noexcept {
+                                         std::size_t operand_count, std::size_t begin,
+                                         std::size_t elements, std::uint32_t divisor) noexcept {
     if (operand_count == 1 && divisor == 0 && (alike || form == operands[0].form)) {
       const std::size_t size = form == Form::carry ? sizeof(Carry) : sizeof(Element);
-      if (to != operands[0].data) std::memcpy(to, operands[0].data, elements * size);
+      const std::byte* const from = operands[0].data;
+      if (to != from) std::memcpy(to + begin * size, from + begin * size, elements * size);
       return;
     }
     if constexpr (alike) {
-      if (operand_count == 2) return direct<2>(to, operands, elements, divisor);
-      if (operand_count == 3) return direct<3>(to, operands, elements, divisor);
-      if (operand_count == 4) return direct<4>(to, operands, elements, divisor);
+      if (operand_count == 2) return direct<2>(to, operands, begin, elements, divisor);
+      if (operand_count == 3) return direct<3>(to, operands, begin, elements, divisor);
+      if (operand_count == 4) return direct<4>(to, operands, begin, elements, divisor);
     }
-    blocked(to, form, operands, operand_count, elements, divisor);
+    blocked(to, form, operands, operand_count, begin, elements, divisor);
   }
 };
 
@@ -163,9 +169,9 @@ class DefaultControlWord {
 
 template <class T, class Operation>
 void fold_baseline(std::byte* to, Form form, const Operand* operands, std::size_t operand_count,
-                   std::size_t elements, std::uint32_t divisor) noexcept {
+                   std::size_t first, std::size_t elements, std::uint32_t divisor) noexcept {
   const DefaultControlWord control;
-  Loops<T, Operation>::run(to, form, operands, operand_count, elements, divisor);
+  Loops<T, Operation>::run(to, form, operands, operand_count, first, elements, divisor);
 }
 
 #if defined(__x86_64__)
@@ -173,18 +179,18 @@ template <class T, class Operation>
 [[gnu::target("avx2,bmi,bmi2,lzcnt,movbe")]] void fold_avx2(std::byte* to, Form form,
                                                             const Operand* operands,
                                                             std::size_t operand_count,
-                                                            std::size_t elements,
+                                                            std::size_t first, std::size_t elements,
                                                             std::uint32_t divisor) noexcept {
   const DefaultControlWord control;
-  Loops<T, Operation>::run(to, form, operands, operand_count, elements, divisor);
+  Loops<T, Operation>::run(to, form, operands, operand_count, first, elements, divisor);
 }
 
 template <class T, class Operation>
 [[gnu::target("avx2,bmi,bmi2,lzcnt,movbe,avx512f,avx512bw,avx512dq,avx512vl")]] void fold_avx512(
-    std::byte* to, Form form, const Operand* operands, std::size_t operand_count,
+    std::byte* to, Form form, const Operand* operands, std::size_t operand_count, std::size_t first,
     std::size_t elements, std::uint32_t divisor) noexcept {
   const DefaultControlWord control;
-  Loops<T, Operation>::run(to, form, operands, operand_count, elements, divisor);
+  Loops<T, Operation>::run(to, form, operands, operand_count, first, elements, divisor);
 }
 #endif
 

@@ -16,12 +16,12 @@ struct Operand {
   Form form = Form::dtype;
 };
 
-/// to[i] = operands[0][i] op operands[1][i] op ..., from left to right in the accumulator, divided
-/// by `divisor` unless that is 0, rounded once to `form`. `to` is disjoint from each operand, or
-/// exactly the same memory. One operand is a copy or a conversion. Runs with the default
-/// floating-point control word and leaves the caller's as it was.
+/// For the `elements` from `first` on: to[i] = operands[0][i] op operands[1][i] op ..., from left
+/// to right in the accumulator, divided by `divisor` unless that is 0, rounded once to `form`. `to`
+/// is disjoint from each operand, or exactly the same memory. One operand is a copy or a
+/// conversion. Runs with the default floating-point control word and leaves the caller's as it was.
 using Fold = void (*)(std::byte* to, Form form, const Operand* operands, std::size_t operand_count,
-                      std::size_t elements, std::uint32_t divisor) noexcept;
+                      std::size_t first, std::size_t elements, std::uint32_t divisor) noexcept;
 
 /// For which processors a kernel was compiled.
 enum class InstructionSet : std::uint8_t { baseline, avx2, avx512 };
