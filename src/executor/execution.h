@@ -3,25 +3,16 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <vector>
 
 #include "base/dtype.h"
 #include "base/status.h"
+#include "executor/progress.h"
 #include "plan/grid.h"
 #include "plan/image.h"
 #include "transport/channel.h"
 
 namespace khoro {
-
-/// What a look at a lane, or at a whole execution, came to.
-enum class Progress : std::uint8_t {
-  moved,    // something was done, and there may be more
-  waiting,  // nothing can be done until a peer acts
-  done,
-  failed,  // status() says why
-};
 
 /// The buffers of one call. Borrowed until the execution is done.
 struct CallBuffers {
@@ -47,20 +38,33 @@ class Ends {
   virtual Receiver& receiver(int peer, std::uint8_t index) = 0;
 };
 
+/// How a rank runs its programs; its own affair, but for the tests' switches.
+struct ExecutionOptions {
+  /// Least size of a message that is sent as a reference where the channel allows it.
+  std::uint64_t reference_bytes = 4096;
+#ifdef KHORO_TEST_SWITCHES
+  /// Plants a race: `await` does not wait.
+  bool ignores_tokens = false;
+#endif
+};
+
 /// One rank's program bound to its channels, and the state of the call that runs in it. Made once
 /// per plan, started once per call; a call allocates nothing once the scratch memory has grown to
 /// its need. Thread-compatible. Never blocks.
 class Execution {
  public:
-  /// Borrows `ends`. Opens every port of the image; throws `Error`.
-  Execution(Image image, const Collective& collective, Ends& ends);
+  /// Opens every port of the image in `ends`, which are borrowed. Throws `Error`: invalid_argument
+  /// for a program that could touch memory that is not the call's, or that no executor can run.
+  Execution(Image image, const Collective& collective, Ends& ends,
+            const ExecutionOptions& options = {});
   ~Execution();
   Execution(const Execution&) = delete;
   Execution& operator=(const Execution&) = delete;
 
   const Image& image() const noexcept;
 
-  /// Begins a call; the one before must be done. May throw out_of_memory for scratch.
+  /// Begins a call; the one before must be done. May throw out_of_memory for scratch, and
+  /// invalid_argument for slots too small for one element of each chunk of a message.
   void start(const CallArguments& call);
   /// Does what can be done now. `done` includes that every reference lent to a peer is back.
   Progress advance() noexcept;

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor/host_engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <new>
+
+#include "base/error.h"
+
+namespace khoro {
+namespace {
+
+constexpr std::size_t line = 64;
+/// A rank without channels is alone; its pieces only bound the memory of scratch.
+constexpr std::uint64_t limit_without_channels = std::uint64_t{1} << 20;
+/// References under way at once, per sending port; beyond them messages are copied.
+constexpr std::size_t loans_per_port = 64;
+
+unsigned log2_of(std::size_t bytes) { return static_cast<unsigned>(std::countr_zero(bytes)); }
+
+}  // namespace
+
+void HostEngine::Freed::operator()(std::byte* data) const noexcept {
+  ::operator delete[](data, std::align_val_t{line});
+}
+
+HostEngine::HostEngine(const Image& image, const Collective& collective, Ends& ends,
+                       const ExecutionOptions& options)
+    : image_(image),
+      collective_(collective),
+      tokens_(image.token_counts),
+      reference_bytes_(options.reference_bytes),
+      known_(image.stages.size()),
+      held_(static_cast<std::size_t>(image.scratch_chunks)) {
+#ifdef KHORO_TEST_SWITCHES
+  ignores_tokens_ = options.ignores_tokens;
+#endif
+  open(ends);
+}
+
+void HostEngine::open(Ends& ends) {
+  const std::size_t ports = image_.ports.size();
+  senders_.assign(ports, nullptr);
+  receivers_.assign(ports, nullptr);
+  limits_.assign(ports, 0);
+  may_lend_.assign(ports, 0);
+  windows_.resize(ports);
+  least_limit_ = ports == 0 ? limit_without_channels : UINT64_MAX;
+  std::size_t sending = 0;
+  for (std::size_t i = 0; i < ports; ++i) {
+    const Port& port = image_.ports[i];
+    if (!port.sends) {
+      receivers_[i] = &ends.receiver(port.peer, port.index);
+      limits_[i] = receivers_[i]->payload_limit();
+    } else {
+      senders_[i] = &ends.sender(port.peer, port.index);
+      limits_[i] = senders_[i]->payload_limit();
+      may_lend_[i] = senders_[i]->references();
+      ++sending;
+    }
+    least_limit_ = std::min(least_limit_, limits_[i]);
+  }
+  for (std::size_t i = 0; i < image_.stages.size(); ++i)
+    if (image_.stages[i].verb == Verb::offer)
+      windows_[image_.port_of_stage[i]].ring.resize(Windows::most);
+  loans_.resize(sending * loans_per_port);
+}
+
+void HostEngine::start(const CallArguments& call) {
+  buffers_ = call.buffers;
+  digest_ = call.digest;
+  if (shape_ == 0 || call.count != count_ || call.dtype != dtype_ || call.reduction != reduction_)
+    reshape(call);
+  lends_input_ = image_.lends_in_place || !in_place();
+}
+
+bool HostEngine::in_place() const noexcept {
+  const auto bytes = [&](CollectiveKind kind_of_blocks) {
+    const bool blocks = collective_.kind == kind_of_blocks;
+    return (blocks ? count_ * ranks() : count_) << shift_[0];
+  };
+  const std::byte* const input_end = buffers_.input + bytes(CollectiveKind::reducescatter);
+  const std::byte* const output_end = buffers_.output + bytes(CollectiveKind::allgather);
+  return std::less<>{}(buffers_.input, output_end) && std::less<>{}(buffers_.output, input_end);
+}
+
+void HostEngine::reshape(const CallArguments& call) {
+  const std::size_t element = find(call.dtype)->bytes;
+  const std::size_t carry = carry_bytes(carry_type(call.dtype, call.reduction));
+  const auto widest = static_cast<std::uint64_t>(std::max(image_.widest_message, 1));
+  const std::uint64_t limit = least_limit_ / (widest * carry);
+  if (limit == 0)
+    throw Error(Code::invalid_argument,
+                fmt::format("slots of {} bytes cannot hold a message of {} chunks of {} bytes; "
+                            "raise KHORO_SLOT_BYTES",
+                            least_limit_, widest, carry));
+  const std::size_t stride = (limit * carry + line - 1) / line * line;
+  const std::size_t bytes = stride * held_.size();
+  if (bytes > scratch_bytes_) {
+    auto* memory = new (std::align_val_t{line}, std::nothrow) std::byte[bytes];
+    if (memory == nullptr)
+      throw Error(Code::out_of_memory, fmt::format("{} bytes for partial results", bytes));
+    scratch_memory_.reset(memory);
+    scratch_bytes_ = bytes;
+    scratch_ = memory;
+  }
+  scratch_stride_ = stride;
+  std::fill(held_.begin(), held_.end(), Held{});
+  count_ = call.count;
+  dtype_ = call.dtype;
+  reduction_ = call.reduction;
+  grid_ = Grid({collective_, image_.chunks, count_, element, limit});
+  tiles_ = grid_.tiles();
+  room_ = limit;
+  shift_[0] = log2_of(element);
+  shift_[1] = log2_of(carry);
+  const Carry carry_kind = carry_type(dtype_, reduction_);
+  carry_form_ = carry_kind == carry_type(dtype_, Reduction::sum) ? Form::dtype : Form::carry;
+  fold_ = find_fold(dtype_, reduction_);
+  ++shape_;
+}
+
+bool HostEngine::offer(std::uint32_t port, const Window& window, std::uint32_t stage,
+                       std::uint64_t tile) noexcept {
+  Windows& windows = windows_[port];
+  if (windows.offered - windows.taken == Windows::most) return false;
+  if (!receivers_[port]->try_offer(window)) return false;
+  windows.ring[windows.offered++ % Windows::most] = {stage, tile, true};
+  return true;
+}
+
+HostEngine::OfferedWindow HostEngine::oldest_window(std::uint32_t port) const noexcept {
+  const Windows& windows = windows_[port];
+  if (windows.offered == windows.taken) return {};
+  return windows.ring[windows.taken % Windows::most];
+}
+
+void HostEngine::lend(std::uint32_t port, const MessageHead& head, const std::byte* data) noexcept {
+  senders_[port]->publish_reference(head, data);
+  loans_[loan_count_++] = {data, head.bytes, senders_[port]->published(), port};
+}
+
+void HostEngine::drop_returned_loans() noexcept {
+  for (std::size_t i = 0; i < loan_count_;) {
+    if (senders_[loans_[i].port]->released() >= loans_[i].number)
+      loans_[i] = loans_[--loan_count_];
+    else
+      ++i;
+  }
+}
+
+bool HostEngine::lent(const std::byte* data, std::uint64_t bytes) noexcept {
+  const auto overlaps = [&](const Loan& loan) {
+    return loan.data < data + bytes && data < loan.data + loan.bytes;
+  };
+  const auto any = [&] {
+    return std::any_of(loans_.begin(), loans_.begin() + static_cast<std::ptrdiff_t>(loan_count_),
+                       overlaps);
+  };
+  if (!any()) return false;
+  drop_returned_loans();
+  return any();
+}
+
+bool HostEngine::all_returned() noexcept {
+  if (loan_count_ > 0) drop_returned_loans();
+  return loan_count_ == 0;
+}
+
+}  // namespace khoro

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "device/fold.h"
+#include "executor/execution.h"
+#include "executor/lane_state.h"
+
+namespace khoro {
+
+/// The interpreter's world on the host: channels are Sender and Receiver, arithmetic is the vector
+/// kernels. Thread-compatible; an operation begins with start(). See interpreter.h for what the
+/// functions mean.
+class HostEngine {
+ public:
+  /// Borrows `image` and `ends`. Throws `Error`.
+  HostEngine(const Image& image, const Collective& collective, Ends& ends,
+             const ExecutionOptions& options);
+
+  /// May throw out_of_memory for scratch.
+  void start(const CallArguments& call);
+  /// True when every reference is back.
+  bool all_returned() noexcept;
+
+  const Stage& stage(std::uint32_t i) const noexcept { return image_.stages[i]; }
+  std::uint32_t port_of(std::uint32_t stage) const noexcept { return image_.port_of_stage[stage]; }
+  std::uint64_t tiles() const noexcept { return tiles_; }
+  std::uint32_t ranks() const noexcept { return static_cast<std::uint32_t>(collective_.ranks); }
+  std::uint32_t digest() const noexcept { return digest_; }
+  void fail(Status status) noexcept { status_ = status; }
+  Status status() const noexcept { return status_; }
+
+  unsigned shift(Form form) const noexcept { return shift_[static_cast<std::size_t>(form)]; }
+  Form carry_form() const noexcept { return carry_form_; }
+  std::uint64_t room() const noexcept { return room_; }
+
+  Run piece(std::uint32_t stage, Buffer buffer, std::int32_t chunk, std::uint64_t tile) noexcept {
+    if (buffer == Buffer::scratch) return scratch_piece(chunk);
+    if (tiles_ != 1) return located(buffer, chunk, tile);
+    Known& known = known_[stage];
+    if (known.shape != shape_) {
+      const Grid::Piece piece = grid_.piece(buffer, chunk, 0);
+      known = {piece.first << shift_[0], piece.count, shape_};
+    }
+    return {
+        base(buffer) + known.offset, known.elements, 0, chunk + 1, chunk + 1, buffer, Form::dtype};
+  }
+  void next_piece(Run& run) const noexcept {
+    const std::int32_t last = run.last;
+    run = run.buffer == Buffer::scratch ? scratch_piece(run.next)
+                                        : located(run.buffer, run.next, run.tile);
+    run.last = last;
+  }
+  void hold(std::int32_t chunk, std::uint64_t elements, Form form) noexcept {
+    held_[static_cast<std::size_t>(chunk)] = {elements, form};
+  }
+
+  bool take_token(int token) noexcept {
+#ifdef KHORO_TEST_SWITCHES
+    if (ignores_tokens_) return true;
+#endif
+    int& count = tokens_[static_cast<std::size_t>(token)];
+    if (count == 0) return false;
+    --count;
+    return true;
+  }
+  void give_token(int token) noexcept { ++tokens_[static_cast<std::size_t>(token)]; }
+
+  Observed observe(std::uint32_t port) noexcept { return receivers_[port]->try_observe(digest_); }
+  void release(std::uint32_t port) noexcept { receivers_[port]->release(); }
+  std::byte* acquire(std::uint32_t port, std::uint64_t bytes) noexcept {
+    return senders_[port]->try_acquire(bytes);
+  }
+  std::uint64_t payload_limit(std::uint32_t port) const noexcept { return limits_[port]; }
+  void publish(std::uint32_t port, const MessageHead& head) noexcept {
+    senders_[port]->publish(head);
+  }
+  const Window* window(std::uint32_t port) noexcept { return senders_[port]->try_window(); }
+  void publish_put(std::uint32_t port, const MessageHead& head) noexcept {
+    senders_[port]->publish_put(head);
+  }
+
+  struct OfferedWindow {
+    std::uint32_t stage = 0;
+    std::uint64_t tile = 0;
+    bool open = false;
+  };
+  bool offer(std::uint32_t port, const Window& window, std::uint32_t stage,
+             std::uint64_t tile) noexcept;
+  OfferedWindow oldest_window(std::uint32_t port) const noexcept;
+  void window_taken(std::uint32_t port) noexcept { ++windows_[port].taken; }
+
+  /// Whether references to a buffer are to the caller's liking and the plan's.
+  bool lends_from(Buffer buffer) const noexcept { return buffer != Buffer::input || lends_input_; }
+  bool lends() const noexcept { return loan_count_ > 0; }
+  bool lent(const std::byte* data, std::uint64_t bytes) noexcept;
+  bool may_lend(std::uint32_t port, std::uint64_t bytes) const noexcept {
+    return bytes >= reference_bytes_ && may_lend_[port] && loan_count_ < loans_.size();
+  }
+  void lend(std::uint32_t port, const MessageHead& head, const std::byte* data) noexcept;
+
+  /// One member does a step with one sink in one go; else so little at a time that it stays in the
+  /// first-level cache.
+  std::uint64_t grain(unsigned members, std::uint32_t sinks,
+                      std::uint64_t elements) const noexcept {
+    constexpr std::uint64_t cached_bytes = 8192;
+    return members == 1 && sinks == 1 ? elements : cached_bytes >> shift_[0];
+  }
+  void fold(std::byte* to, Form form, const Operand* operands, std::uint32_t operand_count,
+            std::uint64_t first, std::uint64_t elements, std::uint32_t divisor) const noexcept {
+    fold_(to, form, operands, operand_count, first, elements, divisor);
+  }
+
+ private:
+  /// A piece once looked up, of calls with one tile.
+  struct Known {
+    std::uint64_t offset = 0;  // bytes
+    std::uint64_t elements = 0;
+    std::uint64_t shape = 0;  // for which it was looked up
+  };
+  struct Held {
+    std::uint64_t elements = 0;
+    Form form = Form::dtype;
+  };
+  /// A reference that a peer may still read.
+  struct Loan {
+    const std::byte* data = nullptr;
+    std::uint64_t bytes = 0;
+    std::uint64_t number = 0;  // of the message
+    std::uint32_t port = 0;
+  };
+  struct Windows {
+    static constexpr std::size_t most = 64;  // open at once; a channel has no more slots
+    std::vector<OfferedWindow> ring;         // empty unless the port offers
+    std::uint64_t offered = 0;
+    std::uint64_t taken = 0;
+  };
+
+  void open(Ends& ends);
+  bool in_place() const noexcept;
+  void reshape(const CallArguments& call);
+  void drop_returned_loans() noexcept;
+
+  std::byte* base(Buffer buffer) const noexcept {
+    // Inputs are read alone: programs that write them are refused when an execution is made.
+    return buffer == Buffer::input ? const_cast<std::byte*>(buffers_.input) : buffers_.output;
+  }
+  Run located(Buffer buffer, std::int32_t chunk, std::uint64_t tile) const noexcept {
+    const Grid::Piece piece = grid_.piece(buffer, chunk, tile);
+    return {base(buffer) + (piece.first << shift_[0]),
+            piece.count,
+            tile,
+            chunk + 1,
+            chunk + 1,
+            buffer,
+            Form::dtype};
+  }
+  Run scratch_piece(std::int32_t chunk) const noexcept {
+    const auto i = static_cast<std::size_t>(chunk);
+    return {scratch_ + i * scratch_stride_,
+            held_[i].elements,
+            0,
+            chunk + 1,
+            chunk + 1,
+            Buffer::scratch,
+            held_[i].form};
+  }
+
+  const Image& image_;
+  Collective collective_;
+  std::vector<Sender*> senders_;      // by port; null where the port receives
+  std::vector<Receiver*> receivers_;  // by port; null where the port sends
+  std::vector<std::uint64_t> limits_;
+  std::vector<std::uint8_t> may_lend_;
+  std::vector<Windows> windows_;
+  std::vector<int> tokens_;
+  std::uint64_t least_limit_ = 0;
+  std::uint64_t reference_bytes_ = 0;
+#ifdef KHORO_TEST_SWITCHES
+  bool ignores_tokens_ = false;
+#endif
+
+  // Of the call, and of those before it that were alike.
+  CallBuffers buffers_;
+  std::uint32_t digest_ = 0;
+  Status status_ = Status::ok;
+  bool lends_input_ = false;
+  std::uint64_t shape_ = 0;  // counts how often the three below changed
+  std::size_t count_ = 0;
+  Dtype dtype_ = Dtype::f32;
+  Reduction reduction_ = Reduction::sum;
+  Grid grid_;
+  std::uint64_t tiles_ = 0;
+  unsigned shift_[2] = {0, 0};
+  Form carry_form_ = Form::dtype;
+  Fold fold_ = nullptr;
+  std::uint64_t room_ = 0;
+  std::vector<Known> known_;
+
+  struct Freed {
+    void operator()(std::byte* data) const noexcept;
+  };
+  std::unique_ptr<std::byte[], Freed> scratch_memory_;
+  std::size_t scratch_bytes_ = 0;
+  std::byte* scratch_ = nullptr;
+  std::size_t scratch_stride_ = 0;
+  std::vector<Held> held_;
+
+  std::vector<Loan> loans_;
+  std::size_t loan_count_ = 0;
+};
+
+}  // namespace khoro

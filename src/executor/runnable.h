@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "plan/collective.h"
+#include "plan/image.h"
+
+namespace khoro {
+
+/// Throws invalid_argument if the program could touch memory outside the buffers of a call or is no
+/// sequence of steps. This is what the interpreter relies on; whether the program is right is for
+/// verify() to say.
+void check_runnable(const Image& image, const Collective& collective);
+
+}  // namespace khoro

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "executor/execution.h"
+#include "support/catch.h"
+#include "support/oracle.h"
+
+namespace khoro::test {
+
+/// One call as all ranks of a test make it.
+struct JobCall {
+  Dtype dtype = Dtype::f32;
+  Reduction reduction = Reduction::sum;
+  std::size_t count = 0;
+  bool in_place = false;
+  std::size_t misalignment = 0;
+  std::uint64_t seed = 1;
+};
+
+/// The buffers of one rank, with guard bytes around and between them.
+class JobBuffers {
+ public:
+  JobBuffers(const Collective& collective, int rank, const JobCall& call) {
+    const std::size_t size = find(call.dtype)->bytes;
+    const auto ranks = static_cast<std::size_t>(collective.ranks);
+    const std::size_t block = call.count * size;
+    in_bytes_ = collective.kind == CollectiveKind::reducescatter ? block * ranks : block;
+    out_bytes_ = collective.kind == CollectiveKind::allgather ? block * ranks : block;
+    memory_.assign(in_bytes_ + out_bytes_ + 3 * guard + call.misalignment, guard_byte);
+    out_ = guard + call.misalignment;
+    in_ = out_ + out_bytes_ + guard;
+    if (!call.in_place) return;
+    if (collective.kind == CollectiveKind::reducescatter) {
+      in_ = out_;
+      out_ = in_ + static_cast<std::size_t>(rank) * block;
+    } else if (collective.kind == CollectiveKind::allgather) {
+      in_ = out_ + static_cast<std::size_t>(rank) * block;
+    } else {
+      in_ = out_;
+    }
+  }
+
+  std::byte* input() { return memory_.data() + in_; }
+  std::byte* output() { return memory_.data() + out_; }
+  std::size_t input_bytes() const { return in_bytes_; }
+
+  /// Call it when the input is in place.
+  void remember() { before_ = memory_; }
+  /// Nothing but the output has changed. In place, output is part of input or input of output.
+  bool rest_intact() const {
+    for (std::size_t i = 0; i < memory_.size(); ++i)
+      if ((i < out_ || i >= out_ + out_bytes_) && memory_[i] != before_[i]) return false;
+    return true;
+  }
+
+ private:
+  static constexpr std::size_t guard = 128;
+  static constexpr auto guard_byte = std::byte{0xa5};
+  std::vector<std::byte> memory_, before_;
+  std::size_t in_bytes_ = 0, out_bytes_ = 0, in_ = 0, out_ = 0;
+};
+
+/// Elements over which rounding, overflow, cancellation, NaN and zeros matter.
+inline void fill_elements(std::byte* data, std::size_t count, Dtype dtype,
+                          std::mt19937_64& random) {
+  const std::size_t size = find(dtype)->bytes;
+  const bool is_float = dtype != Dtype::i32 && dtype != Dtype::i64;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::byte* element = data + i * size;
+    for (std::size_t b = 0; b < size; ++b) element[b] = static_cast<std::byte>(random());
+    if (!is_float || random() % 16 == 0) continue;  // any bits: NaN, infinity, subnormals
+    const bool zero = random() % 16 == 0;
+    if (zero)
+      for (std::size_t b = 0; b + 1 < size; ++b) element[b] = std::byte{0};
+    element[size - 1] = static_cast<std::byte>((zero ? 0 : 0x3f) | (random() & 1 ? 0x80 : 0));
+  }
+}
+
+/// All ranks of a plan, each with its execution, stepped by one thread in a seeded order.
+class Job {
+ public:
+  /// `ends` has one entry a rank and outlives the job, as the plan does.
+  Job(const Plan& plan, std::vector<Ends*> ends, const ExecutionOptions& options = {})
+      : plan_(plan) {
+    for (int rank = 0; rank < plan.collective.ranks; ++rank)
+      executions_.push_back(std::make_unique<Execution>(flatten(plan, rank), plan.collective,
+                                                        *ends[std::size_t(rank)], options));
+  }
+
+  Execution& execution(int rank) { return *executions_[std::size_t(rank)]; }
+
+  /// Makes the buffers of a call and starts it everywhere.
+  void start(const JobCall& call) {
+    std::mt19937_64 random(call.seed);
+    buffers_.clear();
+    inputs_.clear();
+    for (int rank = 0; rank < plan_.collective.ranks; ++rank) {
+      JobBuffers& buffers = buffers_.emplace_back(plan_.collective, rank, call);
+      const std::size_t bytes = buffers.input_bytes();
+      fill_elements(buffers.input(), bytes / find(call.dtype)->bytes, call.dtype, random);
+      inputs_.emplace_back(buffers.input(), buffers.input() + bytes);
+      buffers.remember();
+      execution(rank).start({{buffers.input(), buffers.output()},
+                             call.count,
+                             call.dtype,
+                             call.reduction,
+                             static_cast<std::uint32_t>(call.seed)});
+    }
+  }
+
+  /// Steps the ranks in an order drawn from `seed` until all are done; false when none can move or
+  /// one has failed.
+  bool finish(std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    std::vector<int> going;
+    for (int rank = 0; rank < plan_.collective.ranks; ++rank) going.push_back(rank);
+    for (std::size_t idle = 0; !going.empty();) {
+      // After so many looks in vain each rank has been asked for certain.
+      if (idle > 64 * going.size() + 64) return false;
+      const std::size_t chosen =
+          idle > 32 * going.size() ? idle % going.size() : random() % going.size();
+      const Progress progress = execution(going[chosen]).advance();
+      if (progress == Progress::failed) return false;
+      idle = progress == Progress::waiting ? idle + 1 : 0;
+      if (progress == Progress::done) going.erase(going.begin() + static_cast<long>(chosen));
+    }
+    return true;
+  }
+
+  /// Bits of all outputs, and every other byte as it was.
+  bool right(const JobCall& call, std::size_t slot_bytes) {
+    const std::size_t carry = carry_bytes(carry_type(call.dtype, call.reduction));
+    const Grid grid({plan_.collective, plan_.chunks, call.count, find(call.dtype)->bytes,
+                     slot_bytes / (static_cast<std::size_t>(plan_.widest_message) * carry)});
+    Oracle oracle(plan_, call.dtype, call.reduction, grid, inputs_);
+    for (int rank = 0; rank < plan_.collective.ranks; ++rank) {
+      JobBuffers& buffers = buffers_[std::size_t(rank)];
+      if (!oracle.matches(rank, buffers.output()) || !buffers.rest_intact()) return false;
+    }
+    return true;
+  }
+
+ private:
+  const Plan& plan_;
+  std::vector<std::unique_ptr<Execution>> executions_;
+  std::vector<JobBuffers> buffers_;
+  std::vector<std::vector<std::byte>> inputs_;
+};
+
+}  // namespace khoro::test
