@@ -10,18 +10,6 @@ namespace {
 
 using Out = std::back_insert_iterator<std::string>;
 
-std::string_view word(Buffer buffer) noexcept {
-  switch (buffer) {
-    case Buffer::input:
-      return "input";
-    case Buffer::output:
-      return "output";
-    case Buffer::scratch:
-      return "scratch";
-  }
-  return "?";
-}
-
 std::string_view word(Verb verb) noexcept {
   switch (verb) {
     case Verb::await:
@@ -49,7 +37,7 @@ std::string_view word(Verb verb) noexcept {
 }
 
 void print_span(Out out, const Stage& stage) {
-  fmt::format_to(out, " {}[{}", word(stage.buffer), stage.first);
+  fmt::format_to(out, " {}[{}", name(stage.buffer), stage.first);
   if (stage.last != stage.first + 1) fmt::format_to(out, ":{}", stage.last);
   fmt::format_to(out, "]{}", stage.flags & Stage::premul ? "*" : "");
 }

@@ -5,12 +5,26 @@
 #include <cstdint>
 #include <initializer_list>
 #include <span>
+#include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace khoro {
 
 enum class Buffer : std::uint8_t { input, output, scratch };
+
+constexpr std::string_view name(Buffer buffer) noexcept {
+  switch (buffer) {
+    case Buffer::input:
+      return "input";
+    case Buffer::output:
+      return "output";
+    case Buffer::scratch:
+      break;
+  }
+  return "scratch";
+}
 
 /// Chunks [first, last) of a buffer.
 struct Span {
@@ -88,17 +102,18 @@ class Step {
   }
 
   void add(Stage stage) {
-    if (more_.empty()) {
-      if (count_ < few_.size()) {
-        few_[count_++] = stage;
-        return;
-      }
-      more_.assign(few_.begin(), few_.end());
-    }
-    more_.push_back(stage);
+    if (more_.empty() && count_ < few_.size())
+      few_[count_++] = stage;
+    else
+      spill(stage);
   }
 
  private:
+  [[gnu::noinline]] void spill(Stage stage) {
+    if (more_.empty()) more_.assign(few_.begin(), few_.end());
+    more_.push_back(stage);
+  }
+
   // Nearly every step of nearly every plan fits; a step over many ranks moves to the heap.
   std::array<Stage, 6> few_;
   std::uint32_t count_ = 0;
@@ -146,10 +161,16 @@ constexpr Stage reduce(Stage source) {
 }
 constexpr Stage reduce(Span span) { return reduce(read(span)); }
 
-inline Step operator|(Step step, Stage stage) {
+/// Lengthens the step in place: proofs of large plans make millions of steps.
+inline Step&& operator|(Step&& step, Stage stage) {
   step.add(stage);
+  return std::move(step);
+}
+inline Step operator|(const Step& step, Stage stage) { return Step(step) | stage; }
+inline Step operator|(Stage first, Stage second) {
+  Step step(first);
+  step.add(second);
   return step;
 }
-inline Step operator|(Stage first, Stage second) { return Step(first) | second; }
 
 }  // namespace khoro

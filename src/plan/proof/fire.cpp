@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a step does once all is there that it needs.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "plan/proof/machine.h"
+
+namespace khoro::proof {
+
+void Channel::widen(std::size_t chunks) {
+  if (chunks <= width) return;
+  std::vector<Value> wider(slots.size() * chunks);
+  for (std::size_t slot = 0; slot < slots.size(); ++slot)
+    std::copy_n(values.data() + slot * width, width, wider.data() + slot * chunks);
+  values = std::move(wider);
+  width = chunks;
+}
+
+bool Machine::fire(Position& lane) {
+  enter(lane);
+  const std::span<const Stage> stages = std::as_const(*lane.step).stages();
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    const Stage& stage = stages[i];
+    switch (stage.verb) {
+      case Verb::await:
+        break;  // enter() has
+      case Verb::read:
+        if (!source(lane, stage, nullptr)) return false;
+        break;
+      case Verb::recv:
+      case Verb::take:
+        if (!source(lane, stage, channels_[i])) return false;
+        break;
+      case Verb::scale:
+        divide(lane);
+        break;
+      case Verb::write:
+        if (!write(lane, stage.span())) return false;
+        break;
+      case Verb::send:
+      case Verb::put:
+        if (!transmit(lane, stage, *channels_[i])) return false;
+        break;
+      case Verb::offer:
+        grant(lane, stage, *channels_[i]);
+        break;
+      case Verb::signal:
+        raise(lane, stage.token());
+        break;
+    }
+  }
+  return true;
+}
+
+/// Takes the tokens, learns what is known to those it waited for, and begins.
+void Machine::enter(Position& lane) {
+  ++lane.begun;
+  sourced_ = received_ = plain_read_ = unrounded_ = false;
+  read_spans_.clear();
+  written_spans_.clear();
+  const std::span<const Stage> stages = std::as_const(*lane.step).stages();
+  for (std::size_t i = 0; i < stages.size() && stages[i].verb == Verb::await; ++i)
+    take_token(lane, stages[i].token());
+  if (places_.empty()) return;
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    if (!stages[i].has_channel() || stages[i].verb == Verb::offer) continue;
+    const Channel& channel = *channels_[i];
+    const bool sends = is_sink(stages[i].verb);
+    const int slot = sends ? channel.next_send : channel.next_recv;
+    lane.clock.join(channel.slots[static_cast<std::size_t>(slot)].clock);
+    if (stages[i].verb == Verb::put) lane.clock.join(channel.windows[channel.filled].clock);
+  }
+  if (!lane.tracked) return;
+  now_ = {lane.place, static_cast<std::uint32_t>(lane.begun)};
+  lane.clock.set(now_, places_.size());
+}
+
+void Machine::take_token(Position& lane, int number) {
+  RankState& rank = world_.ranks[static_cast<std::size_t>(lane.rank)];
+  TokenState& token = rank.tokens[static_cast<std::size_t>(number)];
+  const bool of_start = static_cast<std::size_t>(token.count) > token.clocks.size();
+  --token.count;
+  if (of_start || token.clocks.empty()) return;
+  lane.clock.join(token.clocks.front());
+  token.clocks.pop_front();
+}
+
+void Machine::raise(const Position& lane, int number) {
+  RankState& rank = world_.ranks[static_cast<std::size_t>(lane.rank)];
+  TokenState& token = rank.tokens[static_cast<std::size_t>(number)];
+  ++token.count;
+  if (!places_.empty()) token.clocks.push_back(lane.clock);
+  if (!token.awaiter_waits) return;
+  token.awaiter_waits = false;
+  wake(token.awaiter);
+}
+
+/// Brings a source into the accumulator: as it is, or folded in as the right operand.
+bool Machine::source(Position& lane, const Stage& stage, Channel* channel) {
+  const std::size_t chunks =
+      channel == nullptr ? static_cast<std::size_t>(stage.last - stage.first)
+                         : static_cast<std::size_t>(
+                               channel->slots[static_cast<std::size_t>(channel->next_recv)].chunks);
+  received_ = received_ || channel != nullptr;
+  if (sourced_ && chunks != chunks_)
+    return stop(received_ ? Fault::pairing : Fault::malformed, lane,
+                fmt::format("folds {} chunks into {}", chunks, chunks_));
+  std::vector<Value>& values = sourced_ ? operand_ : accumulator_;
+  if (values.size() < chunks) values.resize(chunks);
+  chunks_ = chunks;
+  if (channel == nullptr)
+    read(lane, stage, values.data());
+  else if (!receive(lane, stage, *channel, values.data()))
+    return false;
+  if (sourced_)
+    fold_in(lane);
+  else
+    plain_read_ = channel == nullptr && (stage.flags & Stage::premul) == 0;
+  sourced_ = true;
+  return true;
+}
+
+void Machine::fold_in(const Position& lane) {
+  plain_read_ = false;
+  unrounded_ = true;
+  for (std::size_t i = 0; i < chunks_; ++i) {
+    Value& left = accumulator_[i];
+    const Value& right = operand_[i];
+    if (left.chunk != right.chunk)
+      note(Fault::wrong_value, lane,
+           fmt::format("folds chunk {} into chunk {}", right.chunk, left.chunk));
+    if (left.scaled || right.scaled)
+      note(Fault::wrong_value, lane, "folds a value that has been divided already");
+    const std::uint64_t left_order = left.order;
+    fold(left, right);
+    if (book_ != nullptr) book_->folded(left, left_order, right.order, at(lane));
+  }
+}
+
+void Machine::divide(const Position& lane) {
+  plain_read_ = false;
+  unrounded_ = true;
+  for (std::size_t i = 0; i < chunks_; ++i) {
+    Value& value = accumulator_[i];
+    if (value.scaled)
+      note(Fault::wrong_value, lane, "divides a value that has been divided already");
+    const std::uint64_t order = value.order;
+    scale(value);
+    if (book_ != nullptr) book_->changed(value, order, '/');
+  }
+}
+
+void Machine::round_accumulator() {
+  if (!unrounded_) return;
+  unrounded_ = false;
+  for (std::size_t i = 0; i < chunks_; ++i) {
+    const std::uint64_t order = accumulator_[i].order;
+    round_to_carry(accumulator_[i]);
+    if (book_ != nullptr) book_->changed(accumulator_[i], order, '\'');
+  }
+}
+
+bool Machine::write(const Position& lane, Span span) {
+  if (static_cast<std::size_t>(span.last - span.first) != chunks_)
+    return stop(received_ ? Fault::pairing : Fault::malformed, lane,
+                fmt::format("writes {} chunks to {}", chunks_, span.last - span.first));
+  if (!equal_or_apart(lane, span)) return false;
+  round_accumulator();
+  check_windows(lane, span);
+  store(lane, span, accumulator_.data());
+  written_spans_.push_back(span);
+  return true;
+}
+
+bool Machine::transmit(const Position& lane, const Stage& stage, Channel& channel) {
+  if (chunks_ > static_cast<std::size_t>(world_.plan->widest_message))
+    return malformed(lane, fmt::format("sends {} chunks: the widest message of the plan has {}",
+                                       chunks_, world_.plan->widest_message));
+  if (stage.verb == Verb::put) {
+    const Span window = channel.windows[channel.filled].span;
+    if (static_cast<std::size_t>(window.last - window.first) != chunks_)
+      return stop(
+          Fault::pairing, lane,
+          fmt::format("puts {} chunks into a window of {}", chunks_, window.last - window.first));
+    ++channel.filled;
+  }
+  round_accumulator();
+  channel.widen(chunks_);
+  Channel::Slot& slot = channel.slots[static_cast<std::size_t>(channel.next_send)];
+  std::copy_n(accumulator_.data(), chunks_, channel.values_of(channel.next_send));
+  slot.chunks = static_cast<int>(chunks_);
+  slot.put = stage.verb == Verb::put;
+  if (world_.options.references) refer(slot);
+  if (!places_.empty()) slot.clock = lane.clock;
+  channel.next_send = channel.after(channel.next_send);
+  ++channel.full;
+  if (channel.receiver_waits) {
+    channel.receiver_waits = false;
+    wake(channel.receiver);
+  }
+  return true;
+}
+
+/// Which memory the message may refer to: what the step wrote, or all that it read if it did
+/// nothing with it.
+void Machine::refer(Channel::Slot& slot) const {
+  slot.references.clear();
+  if (slot.put) return;
+  if (!written_spans_.empty())
+    slot.references = written_spans_;
+  else if (plain_read_)
+    slot.references = read_spans_;
+}
+
+bool Machine::receive(const Position& lane, const Stage& stage, Channel& channel, Value* values) {
+  Channel::Slot& slot = channel.slots[static_cast<std::size_t>(channel.next_recv)];
+  if (slot.put != (stage.verb == Verb::take))
+    return stop(Fault::pairing, lane,
+                slot.put ? fmt::format("receives where rank {} put", channel.from)
+                         : fmt::format("takes where rank {} sent", channel.from));
+  std::copy_n(channel.values_of(channel.next_recv), slot.chunks, values);
+  if (slot.put) {
+    take_back(lane, channel, values);
+  } else if (world_.options.references) {
+    for (const Span& span : slot.references) follow(lane, channel.from, span, slot.clock);
+  }
+  if (!places_.empty()) slot.clock = lane.clock;
+  channel.next_recv = channel.after(channel.next_recv);
+  --channel.full;
+  if (channel.sender_waits) {
+    channel.sender_waits = false;
+    wake(channel.sender);
+  }
+  return true;
+}
+
+void Machine::grant(const Position& lane, const Stage& stage, Channel& channel) {
+  RankState& rank = world_.ranks[static_cast<std::size_t>(lane.rank)];
+  check_windows(lane, stage.span());
+  touch(lane, lane.rank, stage.span(), Access::write);
+  rank.open_windows.push_back(overlaid(rank, stage.span()));
+  channel.windows.push_back({stage.span(), lane.clock});
+  if (channel.sender_waits) {
+    channel.sender_waits = false;
+    wake(channel.sender);
+  }
+}
+
+void Machine::take_back(const Position& lane, Channel& channel, Value* values) {
+  RankState& rank = world_.ranks[static_cast<std::size_t>(lane.rank)];
+  const Span span = channel.windows.front().span;
+  channel.windows.erase(channel.windows.begin());
+  --channel.filled;
+  const auto open =
+      std::find(rank.open_windows.begin(), rank.open_windows.end(), overlaid(rank, span));
+  rank.open_windows.erase(open);
+  store(lane, span, values);
+  read_spans_.push_back(span);
+}
+
+}  // namespace khoro::proof

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory of the ranks: what is in it, and who touches it.
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "plan/proof/machine.h"
+#include "plan/proof/stuck.h"
+
+namespace khoro::proof {
+namespace {
+
+bool meet(const Span& a, const Span& b) noexcept {
+  return a.buffer == b.buffer && a.first < b.last && b.first < a.last;
+}
+
+std::string text(const Span& span) {
+  if (span.last == span.first + 1) return fmt::format("{}[{}]", name(span.buffer), span.first);
+  return fmt::format("{}[{}:{}]", name(span.buffer), span.first, span.last);
+}
+
+}  // namespace
+
+/// The same memory under the name of the output, if it is part of both.
+Span Machine::overlaid(const RankState& rank, Span span) const {
+  if (span.buffer != Buffer::input || !world_.options.in_place) return span;
+  return {Buffer::output, span.first + rank.shift, span.last + rank.shift};
+}
+
+/// Null where nothing but the caller's input lies, or where nothing has been written yet.
+Value* Machine::cell(RankState& rank, Buffer buffer, int chunk) {
+  if (buffer == Buffer::input) {
+    if (!world_.options.in_place) return nullptr;
+    chunk += rank.shift;
+  }
+  std::vector<Value>& values = buffer == Buffer::scratch ? rank.scratch : rank.output;
+  if (chunk < 0 || static_cast<std::size_t>(chunk) >= values.size()) return nullptr;
+  return &values[static_cast<std::size_t>(chunk)];
+}
+
+void Machine::read(const Position& lane, const Stage& stage, Value* values) {
+  RankState& rank = world_.ranks[static_cast<std::size_t>(lane.rank)];
+  read_spans_.push_back(stage.span());
+  check_windows(lane, stage.span());
+  touch(lane, lane.rank, stage.span(), Access::read);
+  for (int chunk = stage.first; chunk < stage.last; ++chunk) {
+    Value& value = values[chunk - stage.first];
+    const Value* written = cell(rank, stage.buffer, chunk);
+    if (written != nullptr && !written->defined) written = nullptr;
+    if (stage.buffer == Buffer::input) {
+      value = contribution(lane.rank, chunk);
+      if (book_ != nullptr) book_->leaf(value, lane.rank);
+      if (written != nullptr && written->sum != value.sum)
+        note(Fault::input_written, lane,
+             fmt::format("reads input[{}], overwritten in place through output[{}]", chunk,
+                         chunk + rank.shift));
+    } else if (written == nullptr) {
+      note(Fault::wrong_value, lane,
+           fmt::format("reads {}[{}], where nothing has been written", name(stage.buffer), chunk));
+      value = Value{};
+    }
+    if (written != nullptr) value = *written;
+    if ((stage.flags & Stage::premul) != 0) {
+      premultiplied_ = unrounded_ = true;
+      const std::uint64_t order = value.order;
+      premultiply(value, lane.rank);
+      if (book_ != nullptr) book_->changed(value, order, '*');
+    }
+  }
+}
+
+/// Puts values into memory; what is written to the output is rounded for good.
+void Machine::store(const Position& lane, Span span, Value* values) {
+  RankState& rank = world_.ranks[static_cast<std::size_t>(lane.rank)];
+  touch(lane, lane.rank, span, Access::write);
+  if (span.buffer == Buffer::scratch && rank.scratch.size() < static_cast<std::size_t>(span.last))
+    rank.scratch.resize(static_cast<std::size_t>(span.last));
+  for (int chunk = span.first; chunk < span.last; ++chunk) {
+    Value& value = values[chunk - span.first];
+    value.defined = true;
+    if (span.buffer == Buffer::output) {
+      if (book_ != nullptr) book_->wrote(lane.rank, chunk, at(lane));
+      if (size_class(value.chunk) != size_class(chunk))
+        note(Fault::wrong_value, lane,
+             fmt::format("writes chunk {} to output[{}]", value.chunk, chunk));
+      const std::uint64_t order = value.order;
+      round_to_dtype(value);
+      if (book_ != nullptr && order != value.order) book_->changed(value, order, '"');
+    }
+    *cell(rank, span.buffer, chunk) = value;
+  }
+}
+
+/// A value that is written must lie where it was read, or quite elsewhere.
+bool Machine::equal_or_apart(const Position& lane, Span span) {
+  const RankState& rank = world_.ranks[static_cast<std::size_t>(lane.rank)];
+  for (const Span& other : read_spans_) {
+    const Span read = overlaid(rank, other);
+    if (meet(read, span) && read.first != span.first)
+      return malformed(
+          lane, fmt::format("writes {}, part of which is read as {}", text(span), text(other)));
+  }
+  for (const Span& other : written_spans_)
+    if (meet(other, span))
+      return malformed(lane,
+                       fmt::format("writes {} and {}, which overlap", text(other), text(span)));
+  return true;
+}
+
+/// What has been offered belongs to the sender of the channel until it is taken back.
+void Machine::check_windows(const Position& lane, Span span) {
+  const RankState& rank = world_.ranks[static_cast<std::size_t>(lane.rank)];
+  if (rank.open_windows.empty()) return;
+  for (const Span& window : rank.open_windows)
+    if (meet(window, overlaid(rank, span)))
+      note(Fault::race, lane,
+           fmt::format("touches {} while the window {} is open", text(span), text(window)));
+}
+
+History* Machine::history(RankState& rank, Buffer buffer, int chunk) {
+  if (buffer == Buffer::scratch) {
+    const auto index = static_cast<std::size_t>(chunk);
+    if (rank.scratch_history.size() <= index) rank.scratch_history.resize(index + 1);
+    return &rank.scratch_history[index];
+  }
+  if (buffer == Buffer::input) {
+    if (!world_.options.in_place) return nullptr;
+    chunk += rank.shift;
+  }
+  if (chunk < 0 || static_cast<std::size_t>(chunk) >= rank.output_history.size()) return nullptr;
+  return &rank.output_history[static_cast<std::size_t>(chunk)];
+}
+
+void Machine::touch(const Position& lane, int owner, Span span, Access access) {
+  if (!lane.tracked) return;
+  RankState& rank = world_.ranks[static_cast<std::size_t>(owner)];
+  for (int chunk = span.first; chunk < span.last; ++chunk) {
+    History* const history = this->history(rank, span.buffer, chunk);
+    if (history == nullptr) continue;
+    const std::optional<Epoch> other = access == Access::write ? history->write(now_, lane.clock)
+                                                               : history->read(now_, lane.clock);
+    if (!other) continue;
+    const Span touched{span.buffer, chunk, chunk + 1};
+    if (owner != lane.rank)
+      race(lane, owner, *other,
+           fmt::format("reads {} of rank {} by reference", text(touched), owner));
+    else
+      race(lane, owner, *other, (access == Access::write ? "writes " : "reads ") + text(touched));
+  }
+}
+
+/// Reads what a message refers to, in the memory of its sender, where it must still be what was
+/// sent.
+void Machine::follow(const Position& lane, int owner, Span span, const Clock& sent) {
+  RankState& rank = world_.ranks[static_cast<std::size_t>(owner)];
+  for (int chunk = span.first; chunk < span.last; ++chunk) {
+    const History* const history = this->history(rank, span.buffer, chunk);
+    if (history != nullptr && !sent.knows(history->last_write()))
+      race(lane, owner, history->last_write(),
+           fmt::format("reads {} of rank {} by reference", text({span.buffer, chunk, chunk + 1}),
+                       owner));
+  }
+  touch(lane, owner, span, Access::read);
+}
+
+/// Chunks of one class have the same number of elements in every tile of every call.
+int Machine::size_class(int chunk) const noexcept { return block_ == 0 ? chunk : chunk % block_; }
+
+void Machine::race(const Position& lane, int owner, Epoch other, const std::string& what) {
+  if (verdict_.found) return;
+  const StepAt first = at(other);
+  const StepAt second = at(lane);
+  note(Fault::race, lane,
+       fmt::format("{}, and nothing orders it with {}", what, place_of(*world_.plan, first)));
+  // Here a message holds what was sent. By reference it holds what is written before it is read.
+  const bool reads_late = first.rank != owner;
+  witness_known_ = reads_late || second.rank != owner;
+  verdict_.found->witness = {first, second};
+  if (reads_late) std::swap(verdict_.found->witness[0], verdict_.found->witness[1]);
+}
+
+}  // namespace khoro::proof

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// The end of a tile: what is where, and is all back where it began?
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "plan/proof/machine.h"
+#include "plan/proof/stuck.h"
+
+namespace khoro::proof {
+
+void Machine::check_stuck() {
+  const auto waits = [](const Position& lane) { return lane.step != nullptr; };
+  if (std::none_of(world_.positions.begin(), world_.positions.end(), waits)) return;
+  if (!verdict_.found) {
+    const Stuck stuck = explain_stuck(world_);
+    note(Fault::deadlock, world_.positions[static_cast<std::size_t>(stuck.position)],
+         stuck.message);
+  }
+  verdict_.found->outcome.hangs = true;
+}
+
+void Machine::check_left_over() {
+  const auto left_over = [&](int position, const std::string& message) {
+    const Position& lane = world_.positions[static_cast<std::size_t>(position)];
+    note(Fault::left_over, std::nullopt, fmt::format("rank {} lane {} end", lane.rank, lane.lane),
+         message);
+    verdict_.found->outcome.left_over = true;
+  };
+  for (const Channel& channel : world_.channels) {
+    if (channel.full > 0)
+      left_over(channel.sender,
+                fmt::format("{} of its messages to {}.{} {} not received", channel.full, channel.to,
+                            channel.index, channel.full == 1 ? "is" : "are"));
+    if (channel.windows.size() > channel.filled)
+      left_over(channel.receiver,
+                fmt::format("{} of its windows offered to {}.{} {} not filled",
+                            channel.windows.size() - channel.filled, channel.from, channel.index,
+                            channel.windows.size() - channel.filled == 1 ? "is" : "are"));
+  }
+  for (const RankState& rank : world_.ranks)
+    for (const TokenState& token : rank.tokens)
+      if (token.count != token.token.count)
+        left_over(token.signaller != nobody ? token.signaller : token.awaiter,
+                  fmt::format("token {} is {} at the end, and {} at the start", token.token.name,
+                              token.count, token.token.count));
+}
+
+void Machine::check_outputs() {
+  for (int rank = 0; rank < world_.plan->collective.ranks; ++rank)
+    for (int chunk = 0; chunk < world_.output_chunks; ++chunk) check_output(rank, chunk);
+}
+
+void Machine::check_output(int rank, int chunk) {
+  const std::optional<Requirement> required =
+      world_.plan->collective.requirement(rank, chunk, world_.plan->chunks);
+  const RankState& state = world_.ranks[static_cast<std::size_t>(rank)];
+  const Value& got = state.output[static_cast<std::size_t>(chunk)];
+  const Outcome::Chunk where{rank, chunk};
+  if (!required) {
+    if (got.defined) suspect(Fault::wrong_value, {where, std::nullopt, got, {}, false});
+    return;
+  }
+  if (!got.defined || got.sum != required_sum(*required)) {
+    // In place, an output that is never written may hold what is required; not in place it cannot.
+    suspect(Fault::wrong_value, {where, required, got, {}, premultiplied_});
+    return;
+  }
+  if (required->from != Requirement::all_ranks) return;
+  Value& first = firsts_[static_cast<std::size_t>(required->chunk)];
+  if (!first.defined) first = got;
+  if (first.order != got.order)
+    suspect(Fault::unequal_order, {where, required, got, first, premultiplied_});
+}
+
+void Machine::suspect(Fault fault, const Suspect& suspect) {
+  if (!verdict_.found) {
+    note(fault, std::nullopt, fmt::format("rank {}", suspect.where.rank), {});
+    suspect_ = suspect;
+  }
+  Verdict::Found& found = *verdict_.found;
+  if (found.rank < 0) {
+    found.rank = suspect.where.rank;
+    found.chunk = suspect.where.chunk;
+  }
+  (fault == Fault::unequal_order ? found.outcome.unequal : found.outcome.wrong)
+      .push_back(suspect.where);
+}
+
+/// The sum that an output must hold.
+std::uint64_t Machine::required_sum(const Requirement& required) {
+  if (required.from != Requirement::all_ranks)
+    return contribution(required.from, required.chunk).sum;
+  if (sums_.empty()) sums_.resize(static_cast<std::size_t>(world_.plan->chunks));
+  std::optional<std::uint64_t>& sum = sums_[static_cast<std::size_t>(required.chunk)];
+  if (sum) return *sum;
+  sum = 0;
+  for (int rank = 0; rank < world_.plan->collective.ranks; ++rank) {
+    Value value = contribution(rank, required.chunk);
+    if (premultiplied_) premultiply(value, rank);
+    sum = modulo(*sum + value.sum);
+  }
+  if (world_.plan->collective.average) sum = times(*sum, scale_factor);
+  return *sum;
+}
+
+/// A rank's end must come after every rank's start.
+void Machine::check_barrier() {
+  if (world_.plan->collective.kind != CollectiveKind::barrier) return;
+  for (const RankState& rank : world_.ranks) {
+    Clock known;
+    for (int i = 0; i < rank.lanes; ++i)
+      known.join(world_.positions[static_cast<std::size_t>(rank.first_lane + i)].clock);
+    for (const RankState& other : world_.ranks) {
+      bool met = &other == &rank;
+      for (int i = 0; i < other.lanes && !met; ++i)
+        met = known.knows(
+            {world_.positions[static_cast<std::size_t>(other.first_lane + i)].place, 1});
+      if (met) continue;
+      const auto number = &rank - world_.ranks.data();
+      note(Fault::no_barrier, std::nullopt, fmt::format("rank {} end", number),
+           fmt::format("may come before rank {} has started", &other - world_.ranks.data()));
+      verdict_.found->outcome.early = true;
+      return;
+    }
+  }
+}
+
+}  // namespace khoro::proof

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/verify.h"
+
+#include <array>
+#include <cstddef>
+
+#include "plan/proof/explain.h"
+#include "plan/proof/machine.h"
+
+namespace khoro {
+namespace {
+
+// In the order of the enumeration.
+constexpr std::array<std::string_view, 9> fault_names = {
+    "malformed", "pairing",       "wrong value", "unequal order", "deadlock",
+    "race",      "input written", "left over",   "no barrier"};
+
+}  // namespace
+
+std::string_view name(Fault fault) noexcept { return fault_names[static_cast<std::size_t>(fault)]; }
+
+Verdict verify(const Plan& plan, const VerifyOptions& options) {
+  proof::Machine machine(plan, options);
+  Verdict verdict = machine.run();
+  if (const std::optional<proof::Suspect>& suspect = machine.suspect()) {
+    proof::Book book(suspect->where, suspect->got.chunk,
+                     suspect->required ? suspect->required->chunk : -1);
+    proof::Machine(plan, options, &book).run();
+    proof::explain(plan, *suspect, book, *verdict.found);
+  }
+  return verdict;
+}
+
+}  // namespace khoro

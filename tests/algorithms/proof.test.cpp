@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "algorithms/algorithm.h"
+#include "plan/verify.h"
+#include "support/catch.h"
+
+using namespace khoro;
+
+namespace {
+
+/// Calls `look(plan, text)` for every algorithm at `ranks`, with and without what its collective
+/// may ask besides.
+void for_every_plan(int ranks, const auto& look) {
+  for (const Algorithm* algorithm : algorithms()) {
+    std::vector<Collective> collectives = {{algorithm->collective, ranks}};
+    if (collectives[0].reduces()) collectives.push_back({algorithm->collective, ranks, 0, true});
+    if (collectives[0].has_root() && ranks > 1)
+      collectives.push_back({algorithm->collective, ranks, ranks - 1});
+    for (const Collective& collective : collectives)
+      look(*algorithm, make_plan(*algorithm, collective, Topology::one_machine(ranks), Shape{}));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every algorithm is proved for 1..64 ranks, in place and not, by copy and by reference",
+          "[algorithms]") {
+  for (int ranks = 1; ranks <= 64; ++ranks)
+    for_every_plan(ranks, [&](const Algorithm& algorithm, const Plan& plan) {
+      for (int slots : {algorithm.least_slots, algorithm.least_slots + 1, 8})
+        for (const bool in_place : {false, true})
+          for (const bool references : {false, true}) {
+            if (in_place && references && !algorithm.refers_in_place) continue;
+            const Verdict verdict =
+                verify(plan, {.slots = slots, .in_place = in_place, .references = references});
+            if (verdict.proved()) continue;
+            FAIL_CHECK(plan.name()
+                       << " ranks " << ranks << " slots " << slots << " in place " << in_place
+                       << " references " << references << ": " << verdict.found->diagnostic.place
+                       << ": " << verdict.found->diagnostic.message);
+          }
+    });
+}
+
+TEST_CASE("what an algorithm excludes is a fault", "[algorithms]") {
+  for (int ranks : {3, 4, 7, 8, 16})  // two ranks of a ring need less
+    for_every_plan(ranks, [&](const Algorithm& algorithm, const Plan& plan) {
+      INFO(plan.name() << " ranks " << ranks);
+      if (algorithm.least_slots > 1) {
+        const Verdict verdict = verify(plan, {.slots = algorithm.least_slots - 1});
+        REQUIRE(verdict.found);
+        CHECK(verdict.found->fault == Fault::deadlock);
+        CHECK(verdict.found->outcome.hangs);
+      }
+      if (!algorithm.refers_in_place) {
+        const Verdict verdict =
+            verify(plan, {.slots = algorithm.least_slots, .in_place = true, .references = true});
+        REQUIRE(verdict.found);
+        CHECK(verdict.found->fault == Fault::race);
+      }
+    });
+}
