@@ -2,8 +2,10 @@
 // The command-line program: one subcommand, one file.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <string_view>
 
 #include "base/error.h"
 #include "commands.h"
@@ -15,7 +17,16 @@ int run(int argc, char** argv) {
   CLI::App program("Khoro, a runtime for collective communication", "khoro");
   program.set_version_flag("--version", "khoro " KHORO_VERSION);
   program.require_subcommand(1);
+  // What comes after "--" is for the program to be run, and nothing in it for this one.
+  const bool runs = argc > 1 && std::string_view(argv[1]) == "run";
+  char** dashes =
+      std::find_if(argv, argv + argc, [&](std::string_view word) { return runs && word == "--"; });
+  std::vector<std::string> after_dashes;
+  if (dashes != argv + argc) after_dashes.assign(dashes + 1, argv + argc);
+  argc = static_cast<int>(dashes - argv);
+  khoro::tool::add_run(program, status, std::move(after_dashes));
   khoro::tool::add_plan(program, status);
+  khoro::tool::add_info(program);
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -1,0 +1,365 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`khoro run`: how it starts, tags, feeds and ends a job.
+
+usage: khoro_run.py KHORO
+"""
+import hashlib
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+import unittest
+import uuid
+
+KHORO = sys.argv.pop(1)
+PATIENCE = 60
+
+
+def job(*words, script=None):
+    """The command line of a job; `script` is Python, run by every rank."""
+    program = ["--", sys.executable, "-c", script] if script else []
+    return [KHORO, "run", *map(str, words), *program]
+
+
+def run(*words, script=None, **options):
+    options = {"capture_output": True, "timeout": PATIENCE, **options}
+    return subprocess.run(job(*words, script=script), **options)
+
+
+def start(*words, script=None, **options):
+    pipe = subprocess.PIPE
+    return subprocess.Popen(job(*words, script=script), stdout=pipe, stderr=pipe, **options)
+
+
+def processes_with(token):
+    """Living processes whose command line or environment holds the token."""
+    found = []
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            held = (folder / "cmdline").read_bytes() + (folder / "environ").read_bytes()
+            state = (folder / "stat").read_text().rsplit(")", 1)[1].split()[0]
+        except OSError:
+            continue
+        if token.encode() in held and state not in "ZX" and int(folder.name) != os.getpid():
+            found.append(int(folder.name))
+    return found
+
+
+def wait_until(condition, seconds=PATIENCE):
+    until = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.token = str(uuid.uuid4())
+        self.environment = {**os.environ, "TOKEN": self.token}
+
+    def assert_nothing_is_left(self, seconds=5):
+        self.assertTrue(wait_until(lambda: not processes_with(self.token), seconds),
+                        f"left: {processes_with(self.token)}")
+
+    def start_and_wait_for(self, count, *words, script):
+        """A job whose ranks have `count` processes, the launcher's own two not counted."""
+        launcher = start(*words, script=script, env=self.environment)
+        self.addCleanup(lambda: (launcher.kill(), launcher.communicate()))
+        self.assertTrue(wait_until(lambda: len(self.of_ranks(launcher)) == count),
+                        f"{len(self.of_ranks(launcher))} processes, not {count}")
+        return launcher
+
+    def of_ranks(self, launcher):
+        return set(processes_with(self.token)) - {launcher.pid, self.guardian_of(launcher)}
+
+    def guardian_of(self, launcher):
+        for process in processes_with(self.token):
+            try:
+                stat = pathlib.Path(f"/proc/{process}/stat").read_text()
+            except OSError:
+                continue
+            if "(khoro-guardian)" in stat and f") S {launcher.pid} " in stat:
+                return process
+        return None
+
+
+WHO = "import os; print(*[os.environ[n] for n in ('KHORO_RANK', 'KHORO_SIZE', 'KHORO_LOCAL_RANK', " \
+      "'KHORO_LOCAL_SIZE', 'KHORO_THREADS')])"
+SLEEP = "import time; time.sleep(1000)"
+# Ignores what can be ignored, and has a child in a process group of its own.
+STUBBORN = """
+import os, signal, subprocess, sys, time
+for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    signal.signal(number, signal.SIG_IGN)
+subprocess.Popen(['sleep', '1000'], preexec_fn=os.setpgrp)
+time.sleep(1000)
+"""
+
+
+class Start(Case):
+    def test_each_process_learns_who_it_is(self):
+        done = run("-n", 3, script=WHO)
+        self.assertEqual(sorted(done.stdout.decode().splitlines()),
+                         [f"[{rank}] {rank} 3 {rank} 3 1" for rank in range(3)])
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+
+    def test_a_process_of_several_ranks_learns_its_first(self):
+        outside = {**os.environ, "KHORO_RANK": "77", "KHORO_THREADS": "9", "KHORO_RANKS": "kept"}
+        done = run("-n", 2, "--threads", 3, script=WHO + "; print(os.environ['KHORO_RANKS'])",
+                   env=outside)
+        self.assertEqual(sorted(done.stdout.decode().splitlines()),
+                         ["[0] 0 6 0 6 3", "[0] kept", "[3] 3 6 3 6 3", "[3] kept"])
+
+    def test_all_ranks_of_a_job_hold_its_key_and_no_other_job_does(self):
+        script = "import os; print(os.pread(int(os.environ['KHORO_KEY_FD']), 100, 0).hex())"
+        keys = [{line[4:] for line in run("-n", 3, script=script).stdout.splitlines()}
+                for _ in range(2)]
+        self.assertEqual([len(found) for found in keys], [1, 1])
+        self.assertEqual([len(key) for found in keys for key in found], [64, 64])
+        self.assertNotEqual(*keys)
+
+    def test_a_program_is_found_beside_khoro_on_path_and_by_name(self):
+        self.assertEqual(run("-n", 1, "khoro", "--version").stdout.split()[:2], [b"[0]", b"khoro"])
+        self.assertEqual(run("-n", 1, "echo", "-n", "x").stdout, b"[0] x\n")
+        self.assertEqual(run("-n", 1, "--", "/bin/echo", "-n", "--", "y").stdout, b"[0] -- y\n")
+
+    def test_a_program_that_cannot_be_run_is_named(self):
+        for program in ("no-such-program", "/no/such", "/etc/passwd"):
+            done = run("-n", 4, "--", program)
+            self.assertEqual(done.returncode, 127)
+            self.assertIn(f"cannot run '{program}'".encode(), done.stderr)
+
+    def test_wrong_usage_is_2(self):
+        for words in ((), ("-n", 2), ("-n", 0, "true"), ("-n", "x", "true"), ("-x", "true"),
+                      ("-n", 2, "--threads", 0, "true"), ("-n", 2, "--tag-output", "--no-tag", "true")):
+            done = run(*words)
+            self.assertEqual((done.returncode, done.stdout), (2, b""), words)
+            self.assertNotEqual(done.stderr, b"")
+
+    def test_64_ranks_start_soon(self):
+        begin = time.monotonic()
+        self.assertEqual(run("-n", 64, "true").returncode, 0)
+        seconds = time.monotonic() - begin
+        print(f"64 ranks of true: {seconds:.2f} s")
+        self.assertLess(seconds, 20)
+
+    def test_it_runs_without_standard_input_output_and_error(self):
+        shell = f"'{KHORO}' run -n 2 -- sh -c 'exit 7' <&- >&- 2>&-"
+        self.assertEqual(subprocess.run(["sh", "-c", shell], timeout=PATIENCE).returncode, 7)
+
+    def test_rank_0_alone_reads_standard_input(self):
+        script = "import os, sys; print(os.environ['KHORO_RANK'], len(sys.stdin.read()))"
+        done = run("-n", 3, script=script, input=b"x" * 300_000)
+        self.assertEqual(sorted(done.stdout.splitlines()), [b"[0] 0 300000", b"[1] 1 0", b"[2] 2 0"])
+
+
+class Output(Case):
+    def test_lines_of_ranks_never_mix(self):
+        script = """
+import os, random, sys
+rank = os.environ['KHORO_RANK']
+text = ''.join(f'{rank} {i} {"x" * (i * 37 % 9000)} end\\n' for i in range(400)).encode()
+at = 0
+while at < len(text):
+    step = random.randint(1, 5000)
+    at += os.write(1, text[at:at + step])
+os.write(2, b'last words without an end of line')
+"""
+        done = run("-n", 6, script=script)
+        lines = done.stdout.decode().splitlines()
+        for rank in range(6):
+            mine = [line for line in lines if line.startswith(f"[{rank}] ")]
+            self.assertEqual(mine, [f"[{rank}] {rank} {i} {'x' * (i * 37 % 9000)} end"
+                                    for i in range(400)])
+        self.assertEqual(len(lines), 6 * 400)
+        self.assertEqual(sorted(done.stderr.decode().splitlines()),
+                         [f"[{rank}] last words without an end of line" for rank in range(6)])
+
+    def test_100_mb_arrive_whole_at_a_slow_reader(self):
+        script = """
+import os, sys
+block = b''.join(b'%s %d %s\\n' % (os.environ['KHORO_RANK'].encode(), i, b'y' * (i % 200))
+                 for i in range(10_000))
+for _ in range(25_000_000 // len(block) + 1):
+    sys.stdout.buffer.write(block)
+"""
+        begin = time.monotonic()
+        launcher = start("-n", 4, "--no-tag", script=script)
+        hashes, size, slept = [hashlib.sha256() for _ in range(4)], 0, False
+        for line in launcher.stdout:
+            hashes[line[0] - ord("0")].update(line)
+            size += len(line)
+            if size > 1_000_000 and not slept:
+                time.sleep(0.5)
+                slept = True
+        errors = launcher.stderr.read()
+        self.assertEqual((launcher.wait(PATIENCE), errors), (0, b""))
+        launcher.stdout.close()
+        launcher.stderr.close()
+        for rank in range(4):
+            block = b"".join(b"%d %d %s\n" % (rank, i, b"y" * (i % 200)) for i in range(10_000))
+            expected = hashlib.sha256(block * (25_000_000 // len(block) + 1))
+            self.assertEqual(hashes[rank].hexdigest(), expected.hexdigest())
+        print(f"{size / 1e6:.0f} MB in {time.monotonic() - begin:.1f} s")
+        self.assertGreater(size, 100_000_000)
+
+    def test_a_line_without_end_is_cut_and_not_kept_for_ever(self):
+        done = run("-n", 1, script="import os\nfor i in range(50): os.write(1, b'z' * 100_000)")
+        lines = done.stdout.splitlines()
+        self.assertEqual(sum(len(line) - 4 for line in lines), 5_000_000)
+        self.assertLessEqual(max(map(len, lines)), 1 << 21)
+
+    def test_a_job_ends_when_nobody_reads_any_more(self):
+        shell = f"'{KHORO}' run -n 2 -- yes 2>/dev/null | head -3"
+        done = subprocess.run(["sh", "-c", shell], capture_output=True, timeout=PATIENCE,
+                              env=self.environment)
+        self.assertEqual(done.stdout.count(b"\n"), 3)
+        self.assert_nothing_is_left()
+
+
+class End(Case):
+    def test_the_status_of_the_first_failure_is_passed_on(self):
+        script = "import os, sys, time; time.sleep(1 if os.environ['KHORO_RANK'] == '2' else 0.1)\n" \
+                 "sys.exit({'1': 3, '2': 4}.get(os.environ['KHORO_RANK'], 0))"
+        done = run("-n", 3, script=script)
+        self.assertEqual(done.returncode, 3)
+        self.assertRegex(done.stderr.decode(), r"rank 1 \(process \d+\) exited with status 3")
+        self.assertIn("1 other process failed after that", done.stderr.decode())
+        self.assertNotIn("status 4", done.stderr.decode())
+
+    def test_survivors_have_time_to_report_and_are_ended_then(self):
+        script = """
+import os, sys, time
+if os.environ['KHORO_RANK'] == '1': sys.exit(3)
+time.sleep(1)
+print('report', flush=True)
+time.sleep(1000)
+"""
+        begin = time.monotonic()
+        done = run("-n", 3, script=script, env=self.environment)
+        self.assertLess(time.monotonic() - begin, 30)
+        self.assertEqual(done.returncode, 3)
+        self.assertEqual(sorted(done.stdout.splitlines()), [b"[0] report", b"[2] report"])
+        self.assert_nothing_is_left()
+
+    def test_a_signal_is_named_and_is_128_plus_n(self):
+        for number, name in ((9, "SIGKILL"), (11, "SIGSEGV"), (6, "SIGABRT"), (15, "SIGTERM")):
+            script = f"import os; os.environ['KHORO_RANK'] == '2' and os.kill(os.getpid(), {number})"
+            done = run("-n", 3, script=script)
+            self.assertEqual(done.returncode, 128 + number)
+            self.assertRegex(done.stderr.decode(),
+                             rf"rank 2 \(process \d+\) ended by signal {number} \({name}, ")
+
+    def test_a_killed_process_of_several_ranks_is_named_by_all_of_them(self):
+        done = run("-n", 2, "--threads", 4,
+                   script="import os; os.environ['KHORO_RANK'] == '4' and os.kill(os.getpid(), 9)")
+        self.assertIn("ranks 4-7 (process ", done.stderr.decode())
+
+    def test_children_and_those_that_ignore_signals_are_ended_too(self):
+        script = "import os, sys\nif os.environ['KHORO_RANK'] == '1': sys.exit(3)\n" + STUBBORN
+        done = run("-n", 3, script=script, env=self.environment)
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("killed ranks 0, 2, which did not end by themselves", done.stderr.decode())
+        self.assert_nothing_is_left(0.5)
+
+    def test_what_a_rank_leaves_running_is_ended_with_the_job(self):
+        done = run("-n", 2, "--", "sh", "-c", "sleep 1000 & exit 0", env=self.environment)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("2 processes that the job left running were killed", done.stderr.decode())
+        self.assert_nothing_is_left(0.5)
+
+    def test_a_rank_in_a_shell_fails_like_one_without(self):
+        done = run("-n", 2, "--", "sh", "-c", "sh -c '[ $KHORO_RANK = 0 ] || exit 3; sleep 1000'; exit $?",
+                   env=self.environment)
+        self.assertEqual(done.returncode, 3)
+        self.assert_nothing_is_left(0.5)
+
+    def test_a_job_that_takes_too_long_is_ended_with_124(self):
+        done = run("-n", 2, "--timeout", 0.3, script=STUBBORN, env=self.environment)
+        self.assertEqual(done.returncode, 124)
+        self.assertIn("timeout: ranks 0-1 still ran after 0.3 s", done.stderr.decode())
+        self.assert_nothing_is_left(0.5)
+
+
+class Signals(Case):
+    def test_the_first_interrupt_is_passed_on(self):
+        script = """
+import signal, sys, time
+signal.signal(signal.SIGINT, lambda *_: (print('stopping', flush=True), sys.exit(0)))
+print('ready', flush=True)
+time.sleep(1000)
+"""
+        launcher = self.start_and_wait_for(2, "-n", 2, script=script)
+        self.assertEqual(sorted(launcher.stdout.readline() for _ in range(2)),
+                         [b"[0] ready\n", b"[1] ready\n"])
+        launcher.send_signal(signal.SIGINT)
+        output, _ = launcher.communicate(timeout=PATIENCE)
+        self.assertEqual(sorted(output.splitlines()), [b"[0] stopping", b"[1] stopping"])
+        self.assertEqual(launcher.returncode, 0)
+
+    def test_ranks_that_an_interrupt_ends_give_130(self):
+        launcher = self.start_and_wait_for(2, "-n", 2, "--", "sleep", "1000", script=None)
+        launcher.send_signal(signal.SIGINT)
+        launcher.communicate(timeout=PATIENCE)
+        self.assertEqual(launcher.returncode, 130)
+
+    def test_the_second_interrupt_kills(self):
+        launcher = self.start_and_wait_for(4, "-n", 2, script=STUBBORN)
+        launcher.send_signal(signal.SIGINT)
+        self.assertIn(b"once more kills", launcher.stderr.readline())
+        self.assertEqual(len(self.of_ranks(launcher)), 4)
+        launcher.send_signal(signal.SIGINT)
+        launcher.communicate(timeout=PATIENCE)
+        self.assertEqual(launcher.returncode, 130)
+        self.assert_nothing_is_left(0.5)
+
+    def test_a_launcher_that_is_told_to_end_ends_its_job(self):
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            launcher = self.start_and_wait_for(4, "-n", 2, script=STUBBORN)
+            launcher.send_signal(number)
+            launcher.communicate(timeout=PATIENCE)
+            self.assertEqual(launcher.returncode, 128 + number)
+            self.assert_nothing_is_left(0.5)
+
+
+class Orphans(Case):
+    def test_nothing_is_left_when_the_launcher_is_killed(self):
+        for script, count in ((SLEEP, 3), (STUBBORN, 6)):
+            launcher = self.start_and_wait_for(count, "-n", 3, script=script)
+            launcher.kill()
+            launcher.communicate(timeout=PATIENCE)
+            self.assert_nothing_is_left()
+
+    def test_nothing_is_left_when_the_launcher_is_killed_while_it_starts(self):
+        for delay in range(20):
+            launcher = start("-n", 16, script=STUBBORN, env=self.environment)
+            time.sleep(0.003 * delay)
+            launcher.kill()
+            launcher.communicate(timeout=PATIENCE)
+            self.assert_nothing_is_left()
+
+    def test_the_job_ends_when_its_guardian_is_killed(self):
+        launcher = self.start_and_wait_for(6, "-n", 3, script=STUBBORN)
+        os.kill(self.guardian_of(launcher), signal.SIGKILL)
+        _, errors = launcher.communicate(timeout=PATIENCE)
+        self.assertEqual(launcher.returncode, 1)
+        self.assertIn(b"the guardian of the job was killed", errors)
+        self.assert_nothing_is_left()
+
+    def test_nothing_is_left_when_a_rank_is_killed(self):
+        launcher = self.start_and_wait_for(6, "-n", 3, script=STUBBORN)
+        victim = int(pathlib.Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children")
+                     .read_text().split()[2])
+        os.kill(victim, signal.SIGKILL)
+        _, errors = launcher.communicate(timeout=PATIENCE)
+        self.assertEqual(launcher.returncode, 137)
+        self.assertIn(f"(process {victim}) ended by signal 9 (SIGKILL, Killed)".encode(), errors)
+        self.assert_nothing_is_left(0.5)
+
+
+if __name__ == "__main__":
+    unittest.main()

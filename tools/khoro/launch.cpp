@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "base/system.h"
+#include "launch_sessions.h"
+#include "rendezvous/meeting.h"
+#include "rendezvous/unique_id.h"
+
+namespace khoro::tool {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// What survivors of a failure have to find out, report, and end by themselves.
+constexpr Duration survivors_patience = 2s;
+constexpr Duration between_term_and_kill = 1s;
+/// How long output is still read when all processes of the job have ended: what comes then was
+/// written by a process that left the job and kept the pipe.
+constexpr Duration last_output_patience = 500ms;
+constexpr int timeout_status = 124;
+
+Key draw_key() {
+  Key key;
+  draw_random(key);
+  return key;
+}
+
+std::string describe(int code, int status) {
+  if (code == CLD_EXITED) return fmt::format("exited with status {}", status);
+  const char* name = ::sigabbrev_np(status);
+  return fmt::format("ended by signal {} (SIG{}, {})", status, name ? name : "?",
+                     ::strsignal(status));
+}
+
+}  // namespace
+
+Launch::Launch(Job job, LaunchOptions options)
+    : job_(std::move(job)),
+      options_(options),
+      output_(STDOUT_FILENO),
+      error_(STDERR_FILENO),
+      sessions_(static_cast<std::size_t>(job_.processes)) {
+  sigset_t handled;
+  ::sigemptyset(&handled);
+  for (int number : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) ::sigaddset(&handled, number);
+  ::sigprocmask(SIG_BLOCK, &handled, &signals_before_);
+  // Writing for a reader that has gone, or from the background, is an error and not an end.
+  for (int number : {SIGPIPE, SIGTTIN, SIGTTOU}) ::signal(number, SIG_IGN);
+  signals_ = Descriptor(::signalfd(-1, &handled, SFD_NONBLOCK | SFD_CLOEXEC));
+  if (!signals_) throw_errno("cannot receive signals by a descriptor");
+  Descriptor key(make_job_key_descriptor(draw_key()));
+  job_.key = key.number();
+  guardian_.emplace(sessions_);
+  try {
+    start_all();
+  } catch (...) {
+    kill_sessions(sessions_.all());
+    throw;
+  }
+  if (options_.timeout > Duration::zero()) timeout_at_ = machine().now() + options_.timeout;
+}
+
+Launch::~Launch() {
+  kill_sessions(sessions_.all());
+  for (Process& process : processes_) ::waitpid(process.number, nullptr, 0);
+  ::sigprocmask(SIG_SETMASK, &signals_before_, nullptr);
+}
+
+void Launch::start_all() {
+  for (int index = 0; index < job_.processes; ++index) {
+    Spawned spawned = spawn(job_, index, sessions_);
+    processes_.push_back({spawned.process});
+    std::string tag = options_.tags ? fmt::format("[{}] ", index * job_.threads) : "";
+    streams_.emplace_back(std::move(spawned.output), tag, output_);
+    streams_.emplace_back(std::move(spawned.error), tag, error_);
+  }
+}
+
+int Launch::run() {
+  while (!all_ended()) {
+    wait_for_events();
+    notice_ends();
+    check_clock();
+  }
+  int left = kill_sessions(sessions_.all());
+  if (left > 0)
+    say(fmt::format("{} process{} that the job left running {} killed", left, left == 1 ? "" : "es",
+                    left == 1 ? "was" : "were"));
+  if (failed_later_ > 0)
+    say(fmt::format("{} other process{} failed after that", failed_later_,
+                    failed_later_ == 1 ? "" : "es"));
+  finish_output();
+  return verdict_.value_or(0);
+}
+
+void Launch::wait_for_events() {
+  std::vector<pollfd> polled = {{signals_.number(), POLLIN, 0},
+                                {guardian_->descriptor(), POLLIN, 0}};
+  std::vector<TaggedStream*> readable;
+  for (TaggedStream& stream : streams_) {
+    if (stream.descriptor() < 0 || stream.sink().full()) continue;
+    polled.push_back({stream.descriptor(), POLLIN, 0});
+    readable.push_back(&stream);
+  }
+  const std::size_t first_stream = 2;
+  for (Sink* sink : {&output_, &error_})
+    if (!sink->empty()) polled.push_back({sink->descriptor(), POLLOUT, 0});
+  Time next = std::min({timeout_at_, term_at_, kill_at_});
+  int patience = -1;
+  if (next != never) {
+    auto left = std::chrono::ceil<std::chrono::milliseconds>(next - machine().now()).count();
+    patience = static_cast<int>(std::clamp<std::int64_t>(left, 0, 3'600'000));
+  }
+  ::poll(polled.data(), polled.size(), patience);
+  if (polled[0].revents) take_signals();
+  if (polled[1].revents && !verdict_) {
+    say("the guardian of the job was killed: the job ends");
+    verdict_ = 1;
+    end_at(machine().now());
+  }
+  for (std::size_t i = 0; i < readable.size(); ++i)
+    if (polled[first_stream + i].revents) readable[i]->read_some();
+  output_.write_some();
+  error_.write_some();
+}
+
+void Launch::take_signals() {
+  signalfd_siginfo info;
+  while (::read(signals_.number(), &info, sizeof info) == sizeof info) {
+    if (info.ssi_signo == SIGINT) interrupt();
+    if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGHUP) {
+      if (!verdict_) verdict_ = 128 + static_cast<int>(info.ssi_signo);
+      end_at(machine().now());
+    }
+  }
+}
+
+void Launch::interrupt() {
+  if (++interrupts_ == 1) {
+    say("interrupted: passed on to all ranks; once more kills them");
+    // What Ctrl-C does to a group in the foreground.
+    for (Process& process : processes_)
+      if (!process.ended) ::kill(-process.number, SIGINT);
+    return;
+  }
+  if (!verdict_) verdict_ = 128 + SIGINT;
+  kill_sessions(sessions_.all());
+}
+
+void Launch::notice_ends() {
+  for (std::size_t i = 0; i < processes_.size(); ++i) {
+    if (processes_[i].ended) continue;
+    siginfo_t info{};
+    // Left a zombie until the job is over: its number, which is its session's, stays taken.
+    if (::waitid(P_PID, static_cast<id_t>(processes_[i].number), &info,
+                 WEXITED | WNOHANG | WNOWAIT) == 0 &&
+        info.si_pid == processes_[i].number)
+      note_end(i, info.si_code, info.si_status);
+  }
+}
+
+void Launch::note_end(std::size_t index, int code, int status) {
+  Process& process = processes_[index];
+  process.ended = true;
+  process.status = code == CLD_EXITED ? status : 128 + status;
+  if (process.status == 0 || process.asked_to_end) return;
+  if (verdict_) {
+    ++failed_later_;
+    return;
+  }
+  verdict_ = process.status;
+  say(fmt::format("{} {}{}", name_of(index), describe(code, status),
+                  all_ended() ? "" : "; the other ranks have 2 s to report"));
+  end_at(machine().now() + survivors_patience);
+}
+
+void Launch::end_at(Time when) { term_at_ = std::min(term_at_, when); }
+
+void Launch::check_clock() {
+  Time now = machine().now();
+  if (now >= timeout_at_) {
+    timeout_at_ = never;
+    if (!all_ended() && !verdict_) {
+      say(fmt::format("timeout: {} still ran after {} s", running_ranks(),
+                      std::chrono::duration<double>(options_.timeout).count()));
+      verdict_ = timeout_status;
+      end_at(now);
+    }
+  }
+  if (now >= term_at_) {
+    term_at_ = never;
+    kill_at_ = std::min(kill_at_, now + between_term_and_kill);
+    for (Process& process : processes_) process.asked_to_end = true;
+    signal_sessions(sessions_.all(), SIGTERM);
+  }
+  if (now >= kill_at_) {
+    kill_at_ = never;
+    if (!all_ended())
+      say(fmt::format("killed {}, which did not end by themselves", running_ranks()));
+    kill_sessions(sessions_.all());
+  }
+}
+
+void Launch::finish_output() {
+  auto is_open = [](const TaggedStream& stream) { return stream.descriptor() >= 0; };
+  while (std::any_of(streams_.begin(), streams_.end(), is_open)) {
+    std::vector<pollfd> polled;
+    for (TaggedStream& stream : streams_) polled.push_back({stream.descriptor(), POLLIN, 0});
+    int ready = ::poll(polled.data(), polled.size(), static_cast<int>(last_output_patience / 1ms));
+    for (std::size_t i = 0; i < polled.size(); ++i)
+      if (ready == 0)
+        streams_[i].close();
+      else if (polled[i].revents)
+        streams_[i].read_some();
+    output_.write_some();
+    error_.write_some();
+    // A reader that takes its time holds up the end, and is not held to any.
+    while (output_.full() || error_.full()) {
+      pollfd slow{output_.full() ? output_.descriptor() : error_.descriptor(), POLLOUT, 0};
+      ::poll(&slow, 1, -1);
+      output_.write_some();
+      error_.write_some();
+    }
+  }
+  for (Sink* sink : {&output_, &error_})
+    while (!sink->empty()) {
+      pollfd slow{sink->descriptor(), POLLOUT, 0};
+      ::poll(&slow, 1, -1);
+      sink->write_some();
+    }
+}
+
+void Launch::say(const std::string& line) { error_.add("khoro run: " + line + "\n"); }
+
+std::string Launch::name_of(std::size_t index) const {
+  int first = static_cast<int>(index) * job_.threads;
+  std::string ranks = job_.threads == 1
+                          ? fmt::format("rank {}", first)
+                          : fmt::format("ranks {}-{}", first, first + job_.threads - 1);
+  return fmt::format("{} (process {})", ranks, processes_[index].number);
+}
+
+std::string Launch::running_ranks() const {
+  std::set<int> ranks;
+  for (std::size_t i = 0; i < processes_.size(); ++i)
+    for (int thread = 0; thread < job_.threads && !processes_[i].ended; ++thread)
+      ranks.insert(static_cast<int>(i) * job_.threads + thread);
+  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", list_of(ranks));
+}
+
+std::size_t Launch::count_running() const {
+  auto runs = [](const Process& process) { return !process.ended; };
+  return static_cast<std::size_t>(std::count_if(processes_.begin(), processes_.end(), runs));
+}
+
+}  // namespace khoro::tool

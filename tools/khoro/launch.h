@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <signal.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+#include "launch_guardian.h"
+#include "launch_output.h"
+#include "launch_spawn.h"
+
+namespace khoro::tool {
+
+/// What the user of `khoro run` may choose beside the job itself.
+struct LaunchOptions {
+  bool tags = true;
+  Duration timeout = Duration::zero();  // zero: none
+};
+
+/// Runs a job from its first process to the last byte of its output, and leaves nothing behind.
+class Launch {
+ public:
+  /// Starts the job's processes. Throws `Error`, and then nothing runs.
+  Launch(Job job, LaunchOptions options);
+  ~Launch();
+  Launch(const Launch&) = delete;
+  Launch& operator=(const Launch&) = delete;
+
+  /// Blocks until the job is over. The exit status of the first process that failed, 128 + n for
+  /// one that signal n ended, 124 after the timeout, 0 if all went well.
+  int run();
+
+ private:
+  struct Process {
+    pid_t number = 0;
+    bool ended = false;
+    int status = 0;  // as the shell has it
+    bool asked_to_end = false;
+  };
+
+  void start_all();
+  void wait_for_events();
+  void take_signals();
+  void interrupt();
+  void notice_ends();
+  void note_end(std::size_t index, int code, int status);
+  void check_clock();
+  /// Ends the job: SIGTERM at `when`, SIGKILL a second later.
+  void end_at(Time when);
+  void finish_output();
+  void say(const std::string& line);
+  std::string name_of(std::size_t index) const;
+  std::string running_ranks() const;
+  std::size_t count_running() const;
+  bool all_ended() const { return count_running() == 0; }
+
+  Job job_;
+  LaunchOptions options_;
+  Sink output_;
+  Sink error_;
+  SessionList sessions_;
+  std::optional<Guardian> guardian_;
+  std::vector<Process> processes_;
+  std::vector<TaggedStream> streams_;
+  Descriptor signals_;
+  sigset_t signals_before_;
+  std::optional<int> verdict_;
+  int failed_later_ = 0;
+  int interrupts_ = 0;
+  Time timeout_at_ = never;
+  Time term_at_ = never;
+  Time kill_at_ = never;
+};
+
+}  // namespace khoro::tool

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "base/descriptor.h"
+#include "launch_guardian.h"
+
+namespace khoro::tool {
+
+/// What all processes of a job have in common.
+struct Job {
+  int processes = 1;
+  int threads = 1;  // ranks that each process holds
+  std::vector<std::string> command;
+  int key = -1;  // the descriptor that holds the job's key
+
+  int ranks() const noexcept { return processes * threads; }
+};
+
+/// A process of the job, just started.
+struct Spawned {
+  pid_t process = 0;
+  Descriptor output;
+  Descriptor error;
+};
+
+/// Where a program that was named without a slash lies: beside the launcher, else as named, to be
+/// looked for on PATH.
+std::string find_program(const std::string& name);
+
+/// Starts process `index` as the leader of its own session. It is killed when the launcher dies.
+/// Throws `Error`: invalid_argument if the program cannot be run.
+Spawned spawn(const Job& job, int index, SessionList& sessions);
+
+}  // namespace khoro::tool

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <memory>
+
+#include "base/error.h"
+#include "commands.h"
+#include "launch.h"
+
+namespace khoro::tool {
+namespace {
+
+/// As shells and env(1) have it.
+constexpr int cannot_run = 127;
+
+struct Run {
+  Job job;
+  bool no_tag = false;
+  bool tag = false;
+  double timeout = 0;
+
+  std::vector<std::string> after_dashes;
+
+  int run(std::vector<std::string> before_dashes) {
+    job.command = std::move(before_dashes);
+    // A program named before the dashes gets them as its own argument.
+    if (!job.command.empty() && !after_dashes.empty()) job.command.push_back("--");
+    job.command.insert(job.command.end(), after_dashes.begin(), after_dashes.end());
+    if (job.command.empty())
+      throw Error(Code::invalid_argument, "which program? khoro run -n 2 -- PROGRAM");
+    // Pipes must not land where standard input, output and error belong.
+    int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+    while (null >= 0 && null <= STDERR_FILENO) null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null >= 0) ::close(null);
+    LaunchOptions options;
+    options.tags = !no_tag;
+    options.timeout = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(timeout));
+    try {
+      return Launch(job, options).run();
+    } catch (const Error& error) {
+      fmt::print(stderr, "khoro run: {}\n", error.what());
+      return cannot_run;
+    }
+  }
+};
+
+}  // namespace
+
+void add_run(CLI::App& program, int& status, std::vector<std::string> after_dashes) {
+  CLI::App* command = program.add_subcommand("run", "Start a program as the ranks of a job");
+  auto run = std::make_shared<Run>();  // lives as long as the command
+  run->after_dashes = std::move(after_dashes);
+  command->add_option("-n,--processes", run->job.processes, "number of processes")
+      ->required()
+      ->check(CLI::Range(1, 4096))
+      ->type_name("P");
+  command->add_option("--threads", run->job.threads, "ranks that each process holds, one a thread")
+      ->check(CLI::Range(1, 4096))
+      ->type_name("T");
+  command->add_option("--timeout", run->timeout, "seconds after which the job is ended")
+      ->check(CLI::Range(0.001, 1e8))
+      ->type_name("S");
+  auto* tag = command->add_flag("--tag-output", run->tag,
+                                "put [rank] in front of each line of output (the default)");
+  command->add_flag("--no-tag", run->no_tag, "pass lines on as they are")->excludes(tag);
+  command->prefix_command();
+  command->footer("Then the program and its arguments, after -- where they may be mistaken.");
+  command->callback([command, run, &status] { status = run->run(command->remaining()); });
+}
+
+}  // namespace khoro::tool
