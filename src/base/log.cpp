@@ -74,7 +74,7 @@ void log_line(LogLevel level, std::string_view line) noexcept {
     Log& log = the_log();
     const std::lock_guard lock(log.mutex);
     if (log.sink != nullptr) {
-      log.sink(log.context, level, std::string(line).c_str());
+      log.sink(log.context, static_cast<int>(level), std::string(line).c_str());
     } else {
       const std::string text = fmt::format("khoro {}: {}\n", name(level), line);
       write_whole(text.data(), text.size());

@@ -13,8 +13,8 @@ enum class LogLevel : std::uint8_t { off, error, warn, info, trace };
 
 /// Where log lines go: standard error, or the caller's callback. Thread-safe; a line is written
 /// whole. One line says one thing, lower case, "what: cause", and is written once, where it was
-/// decided.
-using LogSink = void (*)(void* context, LogLevel level, const char* line);
+/// decided. A sink gets the number of the line's LogLevel; its type is that of the C face.
+using LogSink = void (*)(void* context, int level, const char* line);
 
 /// A null sink means standard error again.
 void set_log_sink(LogSink sink, void* context) noexcept;

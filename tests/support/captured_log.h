@@ -29,7 +29,7 @@ class CapturedLog {
   }
 
  private:
-  static void add(void* self, LogLevel, const char* line) {
+  static void add(void* self, int, const char* line) {
     auto* log = static_cast<CapturedLog*>(self);
     std::lock_guard lock(log->mutex_);
     log->lines_.emplace_back(line);
