@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "base/doorbell.h"
+#include "base/error.h"
+#include "communicator/call.h"
+
+namespace khoro {
+
+/// Why a communicator failed, as ranks tell each other.
+struct Cause {
+  Code code = Code::success;
+  /// The rank that is to blame: the dead, the missing, the one that aborted; -1 if none is known.
+  int culprit = -1;
+  /// The operation that it broke; number 0 if none was under way.
+  CallKind kind = CallKind::allreduce;
+  std::uint64_t operation = 0;
+};
+
+/// How far a recorded call has come.
+enum class CallState : std::uint8_t { under_way = 1, finished = 2, refused = 3 };
+
+/// A collective call as its caller's peers see it.
+struct CallRecord {
+  std::uint64_t number = 0;
+  Signature signature;
+  std::uint64_t plan_hash = 0;
+  std::uint64_t thread = 0;  // of the system, for reports
+  CallState state = CallState::under_way;
+};
+
+/// The first pages of a rank's shared memory. Written by its rank alone, read by all; a reader
+/// trusts nothing: every value is checked as it is read, and records carry their number at both
+/// ends of the reading, so that one that is being overwritten, or whose writer was killed, is
+/// nothing.
+class RankPage {
+ public:
+  static constexpr std::uint64_t magic_word = 0x6b686f726f2d3031;
+  static constexpr std::size_t ring = 256;
+
+  /// Who wrote the page. Set before the memory is shown to anybody, then constant.
+  struct alignas(64) Identity {
+    std::uint64_t magic = magic_word;
+    std::uint64_t process = 0;  // the number that the process drew
+    std::int32_t rank = 0;
+    std::int32_t ranks = 0;
+    std::int32_t pid = 0;
+  };
+
+  explicit RankPage(const Identity& identity) noexcept : identity_(identity) {}
+
+  DoorbellWord& doorbell() noexcept { return doorbell_; }
+  const Identity& identity() const noexcept { return identity_; }
+
+  // The writer's side: the owning rank, one thread at a time.
+
+  /// Records the begin of a collective and chains it. Plain stores and one release.
+  void begin(const CallRecord& call) noexcept;
+  void finish(std::uint64_t number) noexcept;
+  /// Records a call that was refused for its arguments; it takes no number.
+  void refuse(const Signature& signature) noexcept;
+  // These two may be called from any thread, and doorbells may be rung right after them.
+
+  /// Tells the first cause; the caller sees to it that it is posted once.
+  void post(const Cause& cause) noexcept;
+  /// Says that the rank leaves in order and needs nobody any more.
+  void close() noexcept { closed_.exchange(1, std::memory_order_seq_cst); }
+
+  // The reader's side: any process.
+
+  /// The number of the last collective that began; 0 before the first.
+  std::uint64_t calls() const noexcept { return last_.load(std::memory_order_acquire); }
+  /// The hash chained over all collectives up to calls().
+  std::uint64_t chain() const noexcept { return chain_.load(std::memory_order_acquire); }
+  /// Nothing if it has not begun, was overwritten, or is not what a correct rank writes.
+  std::optional<CallRecord> record(std::uint64_t number) const noexcept;
+  /// The last refused call, with `number` = how many collectives had begun before it.
+  std::optional<CallRecord> refused() const noexcept;
+  /// Costs one load while there is none.
+  bool posted() const noexcept { return cause_.load(std::memory_order_relaxed) != 0; }
+  std::optional<Cause> notice(int ranks) const noexcept;
+  bool closed() const noexcept { return closed_.load(std::memory_order_acquire) != 0; }
+
+ private:
+  struct alignas(64) Slot {
+    std::atomic<std::uint64_t> number{0};
+    std::atomic<std::uint64_t> word{0};
+    std::atomic<std::uint64_t> count{0};
+    std::atomic<std::uint64_t> plan{0};
+    std::atomic<std::uint64_t> thread{0};
+    std::atomic<std::uint64_t> state{0};
+  };
+  static void write(Slot& slot, const CallRecord& call, std::uint64_t number) noexcept;
+  static std::optional<CallRecord> read(const Slot& slot, std::uint64_t number) noexcept;
+
+  DoorbellWord doorbell_{};
+  Identity identity_;
+  alignas(64) std::atomic<std::uint64_t> cause_{0};
+  std::atomic<std::uint64_t> cause_operation_{0};
+  alignas(64) std::atomic<std::uint32_t> closed_{0};
+  alignas(64) std::atomic<std::uint64_t> last_{0};
+  std::atomic<std::uint64_t> chain_{0};
+  Slot refused_;
+  std::array<Slot, ring> slots_;
+};
+
+/// Where the channel area begins in a rank's shared memory: a page boundary after the rank page.
+inline constexpr std::size_t channel_area_offset = (sizeof(RankPage) + 4095) / 4096 * 4096;
+
+}  // namespace khoro

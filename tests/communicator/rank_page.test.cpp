@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "communicator/rank_page.h"
+
+#include <cstring>
+#include <memory>
+#include <random>
+
+#include "support/catch.h"
+
+using namespace khoro;
+
+namespace {
+
+CallRecord call(std::uint64_t number, std::uint64_t count) {
+  CallRecord record;
+  record.number = number;
+  record.signature = {CallKind::broadcast, Dtype::bf16, Reduction::sum, 3, count};
+  record.plan_hash = 77;
+  record.thread = 5;
+  return record;
+}
+
+}  // namespace
+
+TEST_CASE("a recorded call reads back as it was written", "[communicator]") {
+  RankPage page({});
+  CHECK(page.calls() == 0);
+  CHECK_FALSE(page.record(1));
+  page.begin(call(1, 9));
+  REQUIRE(page.record(1));
+  CHECK(page.calls() == 1);
+  CHECK(page.record(1)->signature == call(1, 9).signature);
+  CHECK(page.record(1)->plan_hash == 77);
+  CHECK(page.record(1)->thread == 5);
+  CHECK(page.record(1)->state == CallState::under_way);
+  page.finish(1);
+  CHECK(page.record(1)->state == CallState::finished);
+  CHECK_FALSE(page.record(0));
+  CHECK_FALSE(page.record(2));
+}
+
+TEST_CASE("only the last 256 calls are kept", "[communicator]") {
+  RankPage page({});
+  for (std::uint64_t number = 1; number <= 300; ++number) page.begin(call(number, number));
+  CHECK_FALSE(page.record(44));
+  REQUIRE(page.record(45));
+  CHECK(page.record(45)->signature.count == 45);
+  CHECK(page.record(300)->signature.count == 300);
+}
+
+TEST_CASE("the chain of calls tells order and arguments apart", "[communicator]") {
+  RankPage a({}), b({}), c({});
+  a.begin(call(1, 5));
+  a.begin(call(2, 6));
+  b.begin(call(1, 6));
+  b.begin(call(2, 5));
+  c.begin(call(1, 5));
+  CHECK(a.chain() != b.chain());
+  c.begin(call(2, 6));
+  CHECK(a.chain() == c.chain());
+}
+
+TEST_CASE("a refused call is seen with how many had begun before it", "[communicator]") {
+  RankPage page({});
+  CHECK_FALSE(page.refused());
+  page.refuse(call(0, 9).signature);
+  REQUIRE(page.refused());
+  CHECK(page.refused()->number == 0);
+  CHECK(page.refused()->state == CallState::refused);
+  page.begin(call(1, 9));
+  page.refuse(call(0, 10).signature);
+  CHECK(page.refused()->number == 1);
+  CHECK(page.refused()->signature.count == 10);
+}
+
+TEST_CASE("a notice reads back, with and without a culprit", "[communicator]") {
+  for (int culprit = -1; culprit < 4; ++culprit) {
+    RankPage page({});
+    CHECK_FALSE(page.posted());
+    CHECK_FALSE(page.notice(4));
+    page.post({Code::peer_died, culprit, CallKind::recv, 1'000'000'007});
+    REQUIRE(page.notice(4));
+    CHECK(page.posted());
+    CHECK(page.notice(4)->code == Code::peer_died);
+    CHECK(page.notice(4)->culprit == culprit);
+    CHECK(page.notice(4)->kind == CallKind::recv);
+    CHECK(page.notice(4)->operation == 1'000'000'007);
+  }
+}
+
+TEST_CASE("whatever a peer writes, what is read is a legal value", "[communicator]") {
+  std::mt19937_64 random(5);
+  const auto page = std::make_unique<RankPage>(RankPage::Identity());
+  for (int round = 0; round < 2'000; ++round) {
+    std::uint64_t words[sizeof(RankPage) / 8];
+    for (std::uint64_t& word : words) word = random() >> (random() % 64);
+    std::memcpy(static_cast<void*>(page.get()), words, sizeof words);
+    if (const auto notice = page->notice(4)) {
+      CHECK(static_cast<int>(notice->code) > 0);
+      CHECK(static_cast<int>(notice->code) <= static_cast<int>(Code::out_of_memory));
+      CHECK(notice->culprit >= -1);
+      CHECK(notice->culprit < 4);
+      CHECK(static_cast<int>(notice->kind) < call_kinds);
+    }
+    for (std::uint64_t number : {words[40], words[48], std::uint64_t{1}, page->calls()})
+      if (const auto record = page->record(number)) {
+        CHECK(static_cast<int>(record->signature.kind) < call_kinds);
+        CHECK_FALSE(describe(record->signature).empty());
+      }
+    if (const auto refused = page->refused()) CHECK_FALSE(describe(refused->signature).empty());
+  }
+}
