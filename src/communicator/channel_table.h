@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "executor/execution.h"
+#include "transport/transport.h"
+
+namespace khoro {
+
+/// The open ends of one rank's channels, by peer and index. Opens an end when it is first asked for
+/// and keeps it. Borrows the transport. Thread-compatible.
+class ChannelTable final : public Ends {
+ public:
+  ChannelTable(Transport& transport, ChannelShape shape) : transport_(transport), shape_(shape) {}
+
+  Sender& sender(int peer, std::uint8_t index) override;
+  Receiver& receiver(int peer, std::uint8_t index) override;
+
+ private:
+  using Name = std::pair<int, std::uint8_t>;
+  Transport& transport_;
+  ChannelShape shape_;
+  std::map<Name, std::unique_ptr<Sender>> senders_;
+  std::map<Name, std::unique_ptr<Receiver>> receivers_;
+};
+
+}  // namespace khoro

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is refused before a call begins.
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "base/error.h"
+#include "communicator/communicator.h"
+
+namespace khoro {
+namespace {
+
+/// Buffers of a call in bytes, and where its input may be the same memory as its output.
+struct Extent {
+  std::uint64_t input = 0;
+  std::uint64_t output = 0;
+  /// In place means: input + input_at == output + output_at.
+  std::uint64_t input_at = 0;
+  std::uint64_t output_at = 0;
+  bool reads = true;
+  bool writes = true;
+};
+
+[[noreturn]] void refuse(const Signature& signature, const std::string& why) {
+  throw Error(Code::invalid_argument, fmt::format("{}: {}", describe(signature), why));
+}
+
+Extent extent_of(const Signature& signature, int rank, int ranks, std::uint64_t bytes) {
+  const auto mine = static_cast<std::uint64_t>(rank) * bytes;
+  const auto all = static_cast<std::uint64_t>(ranks) * bytes;
+  switch (signature.kind) {
+    case CallKind::allgather:
+      return {bytes, all, 0, mine};
+    case CallKind::reducescatter:
+      return {all, bytes, mine, 0};
+    case CallKind::broadcast:
+      return {bytes, bytes, 0, 0, rank == signature.peer};
+    case CallKind::send:
+      return {bytes, 0, 0, 0, true, false};
+    case CallKind::recv:
+      return {0, bytes, 0, 0, false, true};
+    case CallKind::allreduce:
+    case CallKind::barrier:
+      break;
+  }
+  return {bytes, bytes};
+}
+
+void check_types(const Signature& signature, int rank, int ranks) {
+  if (!find(signature.dtype))
+    refuse(signature, fmt::format("{} is no data type; use one of khoroDataType_t",
+                                  static_cast<int>(signature.dtype)));
+  if (signature.reduces() && !find(signature.reduction))
+    refuse(signature, fmt::format("{} is no reduction; use one of khoroRedOp_t",
+                                  static_cast<int>(signature.reduction)));
+  const bool has_peer = signature.point_to_point() || signature.kind == CallKind::broadcast;
+  if (has_peer && (signature.peer < 0 || signature.peer >= ranks))
+    refuse(signature, fmt::format("there is no rank {}; rank {} is one of {} ranks, 0 to {}",
+                                  signature.peer, rank, ranks, ranks - 1));
+}
+
+void check_buffers(const Call& call, const Extent& extent) {
+  const Signature& signature = call.signature;
+  const auto input = reinterpret_cast<std::uintptr_t>(call.buffers.input);
+  const auto output = reinterpret_cast<std::uintptr_t>(call.buffers.output);
+  if (extent.reads && input == 0)
+    refuse(signature, "the send buffer is NULL; pass the memory to read, or count 0");
+  if (extent.writes && output == 0)
+    refuse(signature, "the receive buffer is NULL; pass the memory to write, or count 0");
+  if (!extent.reads || !extent.writes) return;
+  if (input + extent.input_at == output + extent.output_at) return;
+  if (input < output + extent.output && output < input + extent.input)
+    refuse(signature,
+           "the send and the receive buffer overlap; keep them apart, or make the call in place as "
+           "khoro.h says");
+}
+
+}  // namespace
+
+void Communicator::check(const Call& call) {
+  const Signature& signature = call.signature;
+  if (signature.kind == CallKind::barrier) return;
+  try {
+    check_types(signature, rank(), ranks());
+    if (signature.count == 0) return;
+    const std::uint64_t element = find(signature.dtype)->bytes;
+    // The most that any of the buffers of any rank holds, and no object is longer than this.
+    constexpr std::uint64_t limit = std::numeric_limits<std::ptrdiff_t>::max();
+    if (signature.count > limit / element / static_cast<std::uint64_t>(ranks()))
+      refuse(signature, fmt::format("{} elements are more than memory can hold; the count is in "
+                                    "elements, not bytes",
+                                    signature.count));
+    check_buffers(call, extent_of(signature, rank(), ranks(), signature.count * element));
+  } catch (...) {
+    page_->refuse(signature);
+    throw;
+  }
+}
+
+}  // namespace khoro

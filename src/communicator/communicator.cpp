@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "communicator/communicator.h"
+
+#include <fmt/format.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "communicator/process.h"
+#include "communicator/residents.h"
+
+namespace khoro {
+namespace {
+
+std::uint64_t current_thread() noexcept {
+  static thread_local const auto id = static_cast<std::uint64_t>(::syscall(SYS_gettid));
+  return id;
+}
+
+/// The digest of one call in the headers of its messages; two multiplications, for it is on the way
+/// of every call. All that does not change between equal calls is in `base`.
+std::uint32_t digest(std::uint64_t base, std::uint64_t number) noexcept {
+  std::uint64_t x = (base + number) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 32)) * 0x94d049bb133111ebu;
+  return static_cast<std::uint32_t>(x >> 32);
+}
+
+CallArguments arguments_of(const Operation& operation, std::uint32_t digest) noexcept {
+  const Signature& signature = operation.call.signature;
+  return {operation.call.buffers, signature.count, signature.dtype, signature.reduction, digest};
+}
+
+}  // namespace
+
+Communicator::Communicator(Parts parts)
+    : page_(parts.page),
+      identity_(parts.identity),
+      system_(parts.system),
+      doorbell_(parts.doorbell),
+      patience_(parts.patience),
+      deadline_(std::chrono::milliseconds(parts.settings.deadline_ms)),
+      anchors_(std::move(parts.anchors)),
+      peers_(std::move(parts.peers)),
+      transport_(std::move(parts.transport)),
+      channels_(*transport_, {static_cast<std::uint32_t>(parts.settings.slots),
+                              static_cast<std::uint32_t>(parts.settings.slot_bytes)}),
+      plans_(peers_->rank(), peers_->ranks(), parts.settings, channels_),
+      sends_(peers_->ranks()),
+      recvs_(peers_->ranks()) {
+  Residents::of_process().add(*this);
+}
+
+Communicator::~Communicator() {
+  watching_.reset();
+  Residents::of_process().remove(*this);
+  page_->close();
+  peers_->ring();
+}
+
+void Communicator::run(const Call& call) {
+  struct Single {
+    Communicator& communicator;
+    Operation& operation;
+    Progress advance() noexcept { return communicator.advance(operation); }
+    bool examine(Time now) noexcept { return communicator.examine(operation, now); }
+    bool stopped() const noexcept { return communicator.stopped(); }
+    Time wake_by(Time now) const noexcept { return communicator.wake_by(operation, now); }
+    std::span<const Doorbell> doorbells() const noexcept { return {&communicator.doorbell_, 1}; }
+  };
+  Operation operation;
+  begin(operation, call);
+  Single single{*this, operation};
+  drive(single, *system_, patience_);
+  if (!stopped()) return finish(operation);
+  leave();
+  settle();
+  throw_cause();
+}
+
+void Communicator::begin(Operation& operation, const Call& call) {
+  // Said before poison is looked at: pairs with the barrier of settle().
+  under_way_.store(static_cast<std::uint64_t>(call.signature.kind), std::memory_order_relaxed);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  ++open_;
+  if (stopped()) {
+    leave();
+    throw_cause();
+  }
+  operation.call = call;
+  try {
+    if (call.signature.point_to_point())
+      begin_point_to_point(operation);
+    else
+      begin_collective(operation);
+  } catch (const Error& error) {
+    poison(cause_now(error.code(), rank()),
+           fmt::format("{}: {}", describe(call.signature), error.what()));
+    leave();
+    throw_cause();
+  } catch (const std::bad_alloc&) {
+    poison(cause_now(Code::out_of_memory, rank()),
+           describe(call.signature) + ": no memory left to prepare it");
+    leave();
+    throw_cause();
+  }
+}
+
+void Communicator::begin_collective(Operation& operation) {
+  const Signature& signature = operation.call.signature;
+  if (!last_.plan || signature != last_.signature) {
+    last_.plan = &plans_.find(signature);
+    last_.signature = signature;
+    last_.digest_base = combine(combine(combine(identity_, signature.word()), signature.count),
+                                last_.plan->plan_hash);
+    thread_ = current_thread();
+  }
+  operation.number = ++calls_;
+  under_way_.store(static_cast<std::uint64_t>(signature.kind) | operation.number << 8,
+                   std::memory_order_relaxed);
+  page_->begin(record_of(operation));
+  if (signature.count == 0 && signature.kind != CallKind::barrier) return;
+  operation.execution = last_.plan->execution.get();
+  operation.execution->start(arguments_of(operation, digest(last_.digest_base, operation.number)));
+}
+
+Communicator::Port& Communicator::port(int peer, bool sends) {
+  Port& port = (sends ? sends_ : recvs_)[peer];
+  if (!port.execution) {
+    port.execution = plans_.make_port(peer, sends);
+    const std::uint64_t from = sends ? rank() : peer;
+    const std::uint64_t to = sends ? peer : rank();
+    port.digest_base = combine(combine(identity_, from << 32 | to), hash_text("point to point"));
+  }
+  return port;
+}
+
+void Communicator::begin_point_to_point(Operation& operation) {
+  const Signature& signature = operation.call.signature;
+  Port& port = this->port(signature.peer, signature.kind == CallKind::send);
+  operation.number = ++port.number;
+  under_way_.store(static_cast<std::uint64_t>(signature.kind) | operation.number << 8,
+                   std::memory_order_relaxed);
+  operation.execution = port.execution.get();
+  const std::uint64_t base = combine(port.digest_base, static_cast<std::uint64_t>(signature.dtype));
+  operation.execution->start(
+      arguments_of(operation, digest(combine(base, signature.count), operation.number)));
+}
+
+void Communicator::finish(const Operation& operation) noexcept {
+  if (--open_ == 0) under_way_.store(idle, std::memory_order_release);
+  if (!operation.call.signature.point_to_point()) page_->finish(operation.number);
+}
+
+void Communicator::leave() noexcept {
+  open_ = 0;
+  under_way_.store(idle, std::memory_order_release);
+}
+
+void Communicator::settle() noexcept {
+  bool busy = false;
+  const auto look = [&busy](Communicator& sibling) {
+    busy |= sibling.under_way_.load(std::memory_order_acquire) != idle;
+  };
+  // Every rank beside this one either sees that it is poisoned, or is seen to be in an operation.
+  Process::self().fence_all_threads();
+  const Time until = system_->now() + std::chrono::seconds(1);
+  do {
+    busy = false;
+    Residents::of_process().visit_siblings(*this, look);
+    if (busy) system_->yield();
+  } while (busy && system_->now() < until);
+}
+
+CallRecord Communicator::record_of(const Operation& operation) const noexcept {
+  CallRecord record;
+  record.number = operation.number;
+  record.signature = operation.call.signature;
+  record.plan_hash = last_.plan ? last_.plan->plan_hash : 0;
+  record.thread = thread_;
+  return record;
+}
+
+}  // namespace khoro

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/settings.h"
+#include "base/system.h"
+#include "communicator/call.h"
+#include "communicator/channel_table.h"
+#include "communicator/operation.h"
+#include "communicator/peers.h"
+#include "communicator/plan_table.h"
+#include "communicator/poison.h"
+#include "communicator/report.h"
+#include "communicator/wait.h"
+#include "transport/transport.h"
+
+namespace khoro {
+
+/// One rank's membership in a group of ranks: joins what decides (plans) to what moves bytes
+/// (channels), and keeps the promises that every call and every wait makes.
+///
+/// The non-blocking core (begin, advance, examine, finish) reads no clock, starts no thread and
+/// never sleeps, so a virtual world can step many ranks in one thread; run() drives it on the
+/// machine. Thread-bound, except where a function says thread-safe.
+class Communicator {
+ public:
+  struct Parts {
+    /// The same on all ranks, unlike any other communicator's.
+    std::uint64_t identity = 0;
+    Settings settings;
+    System* system = nullptr;
+    /// This rank's own page and doorbell, in its shared memory.
+    RankPage* page = nullptr;
+    Doorbell doorbell;
+    std::unique_ptr<Peers> peers;
+    std::unique_ptr<Transport> transport;
+    Patience patience;
+    /// Whatever must outlive the rest: mappings, descriptors.
+    std::shared_ptr<void> anchors;
+  };
+
+  explicit Communicator(Parts parts);
+  /// Leaves in order: peers that still need this rank learn that it has left.
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  /// Keeps what calls this communicator from other threads; dropped first when it ends.
+  void keep(std::shared_ptr<void> watching) noexcept { watching_ = std::move(watching); }
+
+  int rank() const noexcept { return peers_->rank(); }
+  int ranks() const noexcept { return peers_->ranks(); }
+  std::uint64_t identity() const noexcept { return identity_; }
+  /// Rank `rank` is in this process.
+  bool beside(int rank) const noexcept { return peers_->same_process(rank); }
+  System& system() const noexcept { return *system_; }
+  const Patience& patience() const noexcept { return patience_; }
+  const Doorbell& doorbell() const noexcept { return doorbell_; }
+
+  /// Throws invalid_argument or invalid_usage, and leaves a record of the refusal for peers, if the
+  /// call cannot be made. Poisons nothing.
+  void check(const Call& call);
+
+  /// Makes a checked call and blocks until it has finished. Throws `Error`, the first cause, if the
+  /// communicator is or gets poisoned.
+  void run(const Call& call);
+
+  // The core.
+
+  /// Begins a checked call. One collective, and one send and one receive per peer, may be under
+  /// way at a time. Throws `Error`: the first cause if the communicator is poisoned, or why the
+  /// call cannot be made, which poisons.
+  void begin(Operation& operation, const Call& call);
+  /// Does what can be done now. `failed`: the communicator is poisoned.
+  Progress advance(Operation& operation) noexcept {
+    if (!operation.execution) return Progress::done;
+    const Progress progress = operation.execution->advance();
+    if (progress == Progress::failed) fail(operation);
+    return progress;
+  }
+  /// Looks for reasons to stop waiting, after advance() said `waiting`: poison, peers' notices,
+  /// mismatched calls, peers that left, the deadline. False: the communicator is poisoned.
+  bool examine(Operation& operation, Time now) noexcept;
+  /// When examine() must be called again although nothing moves.
+  Time wake_by(const Operation& operation, Time now) const noexcept;
+  /// Ends an operation that is done.
+  void finish(const Operation& operation) noexcept;
+  /// Gives up all operations, after a failure. Ranks of this process may still read what was lent
+  /// to them: settle() comes before the caller has its buffers back.
+  void leave() noexcept;
+  /// Blocks, after leave(), until no rank of this process is in an operation of this communicator,
+  /// so that none reads the buffers of this one any more. They have been told, so this is short; 1
+  /// s at most.
+  void settle() noexcept;
+
+  // Failure. All thread-safe.
+
+  /// True once the communicator is poisoned: one load.
+  bool stopped() const noexcept { return poison_.latched(); }
+  /// Throws the first cause. Precondition: stopped().
+  [[noreturn]] void throw_cause() const;
+  /// The first cause, or success; looks at peers' notices.
+  Code async_error() noexcept;
+  /// Precondition: stopped().
+  const std::string& cause_words() const noexcept { return poison_.message(); }
+  /// Ends every wait in this communicator, here and on the other ranks.
+  void abort() noexcept;
+  /// A process was seen to end in which rank `peer` lived. No failure if the rank had left.
+  void peer_ended(int peer) noexcept;
+
+  /// Operations that begin from now on end within this. Thread-safe.
+  void set_deadline(Duration deadline) noexcept {
+    deadline_.store(deadline, std::memory_order_relaxed);
+  }
+
+ private:
+  struct Port {
+    std::unique_ptr<Execution> execution;
+    std::uint64_t number = 0;
+    std::uint64_t digest_base = 0;
+  };
+
+  void begin_collective(Operation& operation);
+  void begin_point_to_point(Operation& operation);
+  Port& port(int peer, bool sends);
+  void fail(const Operation& operation) noexcept;
+  void poison(const Cause& cause, std::string message) noexcept;
+  void poison(const Finding& finding) noexcept { poison(finding.cause, finding.message); }
+  /// poison() without what it does to the other ranks of this process. False: another cause was
+  /// first.
+  bool latch(const Cause& cause, std::string message) noexcept;
+  void adopt(const Peers::Notice& notice) noexcept;
+  void start_waiting(Operation& operation, Time now) const noexcept;
+  bool peer_has_left(Operation& operation) noexcept;
+  bool compare(Operation& operation, Time now) noexcept;
+  void report_straggler(Operation& operation, Time now) const noexcept;
+  Cause cause_now(Code code, int culprit) const noexcept;
+  CallRecord record_of(const Operation& operation) const noexcept;
+
+  // In the order in which a call touches them.
+  Poison poison_;
+  static constexpr std::uint64_t idle = 0xff;
+  std::atomic<std::uint64_t> under_way_{idle};  // kind | number << 8
+  int open_ = 0;                                // operations begun and not ended
+  std::uint64_t calls_ = 0;
+  struct {
+    Signature signature;
+    PlanTable::Entry* plan = nullptr;
+    std::uint64_t digest_base = 0;
+  } last_;
+  RankPage* page_;
+  std::uint64_t thread_ = 0;
+
+  std::uint64_t identity_;
+  System* system_;
+  Doorbell doorbell_;
+  Patience patience_;
+  std::atomic<Duration> deadline_;
+  std::shared_ptr<void> anchors_;
+  std::unique_ptr<Peers> peers_;
+  std::unique_ptr<Transport> transport_;
+  ChannelTable channels_;
+  PlanTable plans_;
+  std::vector<Port> sends_;  // by peer
+  std::vector<Port> recvs_;
+  std::shared_ptr<void> watching_;
+};
+
+}  // namespace khoro

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "communicator/group.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+
+#include "base/error.h"
+
+namespace khoro {
+
+void Batch::add(const Call& call) {
+  const Signature& signature = call.signature;
+  if (signature.point_to_point() && signature.peer == communicator_.rank())
+    (signature.kind == CallKind::send ? to_self_ : from_self_).push_back(call);
+  else
+    queue(signature).calls.push_back(call);
+}
+
+Batch::Queue& Batch::queue(const Signature& signature) {
+  const auto same = [&](const Queue& queue) {
+    const Signature& other = queue.calls.front().signature;
+    if (!signature.point_to_point() || !other.point_to_point())
+      return signature.point_to_point() == other.point_to_point();
+    return signature.kind == other.kind && signature.peer == other.peer;
+  };
+  const auto found = std::find_if(queues_.begin(), queues_.end(), same);
+  return found == queues_.end() ? queues_.emplace_back() : *found;
+}
+
+void Batch::settle_with_itself() {
+  if (to_self_.size() != from_self_.size())
+    throw Error(Code::invalid_usage,
+                fmt::format("rank {} sends itself {} messages in this group and receives {} from "
+                            "itself; put both ends of each into one group",
+                            communicator_.rank(), to_self_.size(), from_self_.size()));
+  for (std::size_t i = 0; i < to_self_.size(); ++i) {
+    const Signature& sent = to_self_[i].signature;
+    const Signature& received = from_self_[i].signature;
+    if (sent.count != received.count || sent.dtype != received.dtype)
+      throw Error(
+          Code::invalid_argument,
+          fmt::format("{} meets {} on the same rank; both must name the same count and type",
+                      describe(sent), describe(received)));
+  }
+  for (std::size_t i = 0; i < to_self_.size(); ++i) {
+    const Signature& sent = to_self_[i].signature;
+    if (sent.count > 0)
+      std::memmove(from_self_[i].buffers.output, to_self_[i].buffers.input,
+                   sent.count * find(sent.dtype)->bytes);
+  }
+}
+
+Progress Batch::advance(Queue& queue) noexcept {
+  bool moved = false;
+  while (!queue.done()) {
+    if (!queue.under_way) {
+      queue.operation = Operation();
+      try {
+        communicator_.begin(queue.operation, queue.calls[queue.next]);
+      } catch (const Error&) {
+        return Progress::failed;  // begin() has poisoned the communicator, which knows the words
+      }
+      queue.under_way = true;
+      moved = true;
+    }
+    const Progress progress = communicator_.advance(queue.operation);
+    if (progress == Progress::failed) return progress;
+    if (progress != Progress::done)
+      return moved || progress == Progress::moved ? Progress::moved : Progress::waiting;
+    communicator_.finish(queue.operation);
+    queue.under_way = false;
+    ++queue.next;
+    moved = true;
+  }
+  return Progress::done;
+}
+
+Progress Batch::advance() noexcept {
+  bool moved = false;
+  bool done = true;
+  for (Queue& queue : queues_) {
+    if (queue.done()) continue;
+    const Progress progress = advance(queue);
+    if (progress == Progress::failed) return progress;
+    done &= progress == Progress::done;
+    moved |= progress != Progress::waiting;
+  }
+  if (done) return Progress::done;
+  return moved ? Progress::moved : Progress::waiting;
+}
+
+bool Batch::examine(Time now) noexcept {
+  for (Queue& queue : queues_)
+    if (queue.under_way && !communicator_.examine(queue.operation, now)) return false;
+  return true;
+}
+
+Time Batch::wake_by(Time now) const noexcept {
+  Time first = never;
+  for (const Queue& queue : queues_)
+    if (queue.under_way) first = std::min(first, communicator_.wake_by(queue.operation, now));
+  return first;
+}
+
+namespace {
+
+/// What a thread drives at the end of a group: the batches that are not yet done.
+class Together {
+ public:
+  explicit Together(std::span<Batch> batches) {
+    for (Batch& batch : batches) {
+      open_.push_back(&batch);
+      doorbells_.push_back(batch.communicator().doorbell());
+    }
+  }
+
+  Progress advance() noexcept {
+    bool moved = false;
+    for (std::size_t i = 0; i < open_.size();) {
+      const Progress progress = open_[i]->advance();
+      moved |= progress != Progress::waiting;
+      if (progress == Progress::done || progress == Progress::failed)
+        close(i);
+      else
+        ++i;
+    }
+    if (open_.empty()) return Progress::done;
+    return moved ? Progress::moved : Progress::waiting;
+  }
+
+  bool examine(Time now) noexcept {
+    for (std::size_t i = 0; i < open_.size();)
+      if (open_[i]->examine(now))
+        ++i;
+      else
+        close(i);
+    return !open_.empty();
+  }
+
+  bool stopped() noexcept {
+    for (std::size_t i = 0; i < open_.size();)
+      if (open_[i]->communicator().stopped())
+        close(i);
+      else
+        ++i;
+    return open_.empty();
+  }
+
+  Time wake_by(Time now) const noexcept {
+    Time first = never;
+    for (const Batch* batch : open_) first = std::min(first, batch->wake_by(now));
+    return first;
+  }
+
+  std::span<const Doorbell> doorbells() const noexcept { return doorbells_; }
+
+ private:
+  void close(std::size_t i) noexcept {
+    if (!first_failed_ && open_[i]->communicator().stopped()) first_failed_ = open_[i];
+    open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+
+  std::vector<Batch*> open_;
+  // Of all communicators to the end: an armed doorbell must be disarmed by who armed it.
+  std::vector<Doorbell> doorbells_;
+  const Batch* first_failed_ = nullptr;
+
+ public:
+  const Batch* first_failed() const noexcept { return first_failed_; }
+};
+
+}  // namespace
+
+void run_together(std::span<Batch> batches) {
+  if (batches.empty()) return;
+  for (Batch& batch : batches) batch.settle_with_itself();
+  Communicator& any = batches.front().communicator();
+  Together together(batches);
+  // A rank that waits for another one of this thread must not spin first.
+  drive(together, any.system(), any.patience());
+  if (!together.first_failed()) return;
+  // All of them first: they may be ranks of one communicator, each waiting for the others.
+  for (Batch& batch : batches) batch.communicator().leave();
+  for (Batch& batch : batches)
+    if (batch.communicator().stopped()) batch.communicator().settle();
+  together.first_failed()->communicator().throw_cause();
+}
+
+}  // namespace khoro

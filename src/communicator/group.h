@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "communicator/communicator.h"
+
+namespace khoro {
+
+/// The calls of one communicator in a group. Collectives run one after the other in call order;
+/// sends and receives progress beside them, those of one peer and direction in call order.
+/// Thread-compatible. Borrows the communicator.
+class Batch {
+ public:
+  explicit Batch(Communicator& communicator) : communicator_(communicator) {}
+
+  Communicator& communicator() const noexcept { return communicator_; }
+  /// Adds a checked call.
+  void add(const Call& call);
+
+  /// Copies what this rank sends to itself. Throws invalid_usage, before anything has begun, if
+  /// such a send lacks its receive or the other way round, and invalid_argument if sizes differ.
+  void settle_with_itself();
+
+  Progress advance() noexcept;
+  bool examine(Time now) noexcept;
+  Time wake_by(Time now) const noexcept;
+
+ private:
+  /// Calls that follow one another.
+  struct Queue {
+    std::vector<Call> calls;
+    std::size_t next = 0;
+    bool under_way = false;
+    Operation operation;
+
+    bool done() const noexcept { return !under_way && next == calls.size(); }
+  };
+  Progress advance(Queue& queue) noexcept;
+  Queue& queue(const Signature& signature);
+
+  Communicator& communicator_;
+  std::vector<Queue> queues_;
+  std::vector<Call> to_self_;
+  std::vector<Call> from_self_;
+};
+
+/// Runs all batches to their ends, together; the calling thread blocks. A batch whose communicator
+/// gets poisoned ends, the others go on. Throws the first `Error`.
+void run_together(std::span<Batch> batches);
+
+}  // namespace khoro

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "communicator/init.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/system.h"
+#include "communicator/process.h"
+#include "communicator/seat.h"
+#include "topology/topology.h"
+
+namespace khoro {
+namespace {
+
+constexpr std::pair<std::string_view, LogLevel> levels[] = {{"off", LogLevel::off},
+                                                            {"error", LogLevel::error},
+                                                            {"warn", LogLevel::warn},
+                                                            {"info", LogLevel::info},
+                                                            {"trace", LogLevel::trace}};
+
+Settings read_settings() {
+  Settings settings = Settings::from_environment();
+  for (const auto& [name, level] : levels)
+    if (settings.log == name) set_log_level(level);
+  return settings;
+}
+
+/// What must be the same on all ranks.
+std::string facts(const Settings& settings, int ranks) {
+  return fmt::format("layout={:016x}\ntopology={:016x}\n{}", RankPage::magic_word,
+                     Topology::one_machine(ranks).hash(), settings.job_lines());
+}
+
+std::unique_ptr<Communicator> join_at(const UniqueId& id, int ranks, int rank,
+                                      const Settings& settings) {
+  const Time deadline = machine().now() + std::chrono::milliseconds(settings.init_deadline_ms);
+  std::unique_ptr<Communicator> communicator;
+  bool met = false;
+  try {
+    const Seat seat(rank, ranks, settings);
+    Guest guest{ranks, seat.introduction(), facts(settings, ranks)};
+    guest.introduction.pidfd = Process::self().open_pidfd();
+    met = true;
+    join(id, std::move(guest), deadline, [&](Membership& membership) {
+      communicator = seat.join(std::make_shared<const Membership>(std::move(membership)), settings);
+    });
+  } catch (const Error& error) {
+    // join() has told the others what went wrong in it; what comes before only we know.
+    if (!met) decline(id, ranks, rank, error, deadline);
+    Process::self().end_hosting(id);
+    throw;
+  }
+  Process::self().end_hosting(id);
+  return communicator;
+}
+
+}  // namespace
+
+std::array<char, 128> make_unique_id() {
+  read_settings();
+  const UniqueId id = UniqueId::draw();
+  Process::self().host(id);
+  return id.encode();
+}
+
+std::unique_ptr<Communicator> init_rank(const std::array<char, 128>& id, int ranks, int rank) {
+  return join_at(UniqueId::decode(id), ranks, rank, read_settings());
+}
+
+std::unique_ptr<Communicator> init_world() {
+  const Settings settings = read_settings();
+  if (settings.rank < 0 || settings.size < 1 || settings.key_descriptor < 0)
+    throw Error(
+        Code::invalid_usage,
+        "no launcher has told this process its rank; start the program with `khoro run`, or "
+        "use khoroCommInitRank");
+  const int thread = Process::self().next_thread();
+  if (thread >= settings.threads)
+    throw Error(
+        Code::invalid_usage,
+        fmt::format("all {} ranks of this process have joined the launcher's job; start more "
+                    "with `khoro run --threads`",
+                    settings.threads));
+  const auto ranks = static_cast<int>(settings.size);
+  const int rank = static_cast<int>(settings.rank) + thread;
+  const Key key = read_job_key(static_cast<int>(settings.key_descriptor));
+  const UniqueId id = UniqueId::of_job(key, 0);
+  if (rank == 0) Process::self().host(id);
+  return join_at(id, ranks, rank, settings);
+}
+
+std::vector<std::unique_ptr<Communicator>> init_all_host(int ranks) {
+  const Settings settings = read_settings();
+  std::vector<Seat> seats;
+  std::vector<Introduction> members;
+  for (int rank = 0; rank < ranks; ++rank) {
+    seats.emplace_back(rank, ranks, settings);
+    members.push_back(seats.back().introduction());
+  }
+  const auto membership = std::make_shared<const Membership>(join_directly(std::move(members)));
+  std::vector<std::unique_ptr<Communicator>> made;
+  for (const Seat& seat : seats) made.push_back(seat.join(membership, settings));
+  return made;
+}
+
+}  // namespace khoro

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "communicator/plan_table.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "plan/image.h"
+#include "plan/text.h"
+
+namespace khoro {
+namespace {
+
+/// The index of the channels that carry sends and receives, apart from those of any lane.
+constexpr std::uint8_t point_to_point_index = 254;
+
+Collective collective_of(const Signature& signature, int ranks) {
+  Collective collective;
+  collective.kind = static_cast<CollectiveKind>(signature.kind);
+  collective.ranks = ranks;
+  if (collective.has_root()) collective.root = signature.peer;
+  collective.average = collective.reduces() && signature.reduction == Reduction::avg;
+  return collective;
+}
+
+std::size_t bytes_of(const Signature& signature, int ranks) {
+  if (signature.kind == CallKind::barrier) return 0;
+  const std::size_t block = signature.count * khoro::find(signature.dtype)->bytes;
+  const bool blocks =
+      signature.kind == CallKind::allgather || signature.kind == CallKind::reducescatter;
+  return blocks ? block * static_cast<std::size_t>(ranks) : block;
+}
+
+void check_slots(const Algorithm& algorithm, int slots) {
+  if (algorithm.least_slots <= slots) return;
+  throw Error(
+      Code::invalid_argument,
+      fmt::format("KHORO_SLOTS={}: {}.{} needs {} at least; set more, or another algorithm "
+                  "with KHORO_ALGORITHM",
+                  slots, name(algorithm.collective), algorithm.name, algorithm.least_slots));
+}
+
+Lane send_lane(int peer) { co_yield read(input(0)) | send(peer, point_to_point_index); }
+Lane recv_lane(int peer) { co_yield recv(peer, point_to_point_index) | write(output(0)); }
+
+}  // namespace
+
+PlanTable::PlanTable(int rank, int ranks, const Settings& settings, Ends& ends)
+    : rank_(rank),
+      topology_(Topology::one_machine(ranks)),
+      slots_(static_cast<int>(settings.slots)),
+      ends_(ends) {
+  if (!settings.algorithm.empty()) force(settings.algorithm);
+  if (!settings.plan_file.empty()) read_given_plan(settings.plan_file);
+}
+
+void PlanTable::force(const std::string& setting) {
+  const auto colon = setting.find(':');
+  const auto kind = collective_named(std::string_view(setting).substr(0, colon));
+  if (kind && colon != std::string::npos)
+    forced_ = find_algorithm(*kind, setting.substr(colon + 1));
+  if (forced_) return check_slots(*forced_, slots_);
+  std::string names;
+  for (const Algorithm* row : algorithms())
+    names += fmt::format("{}{}:{}", names.empty() ? "" : ", ", name(row->collective), row->name);
+  throw Error(Code::invalid_argument,
+              fmt::format("KHORO_ALGORITHM={}: no such algorithm; use one of {}", setting, names));
+}
+
+void PlanTable::read_given_plan(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (!file)
+    throw Error(Code::invalid_argument,
+                fmt::format("KHORO_TEST_PLAN_FILE={}: cannot read it", path));
+  Parsed parsed = parse(text);
+  if (!parsed.plan) {
+    const Diagnostic& first = parsed.diagnostics.at(0);
+    throw Error(Code::invalid_argument, fmt::format("KHORO_TEST_PLAN_FILE={}: line {}: {}", path,
+                                                    first.line, first.message));
+  }
+  if (parsed.plan->collective.ranks != topology_.ranks())
+    throw Error(Code::invalid_argument,
+                fmt::format("KHORO_TEST_PLAN_FILE={}: a plan for {} ranks, but there are {}", path,
+                            parsed.plan->collective.ranks, topology_.ranks()));
+  given_ = std::move(*parsed.plan);
+  given_hash_ = hash_text(text);
+}
+
+Choice PlanTable::choose(const Signature& signature, const Collective& collective) const {
+  Choice choice;
+  if (given_ && given_->collective == collective) {
+    choice.why = "given by KHORO_TEST_PLAN_FILE";
+  } else if (forced_ && forced_->collective == collective.kind) {
+    choice.algorithm = forced_;
+    choice.why = "forced by KHORO_ALGORITHM";
+  } else {
+    choice = khoro::choose(collective, bytes_of(signature, collective.ranks), topology_);
+  }
+  choice.shape.slots = slots_;
+  return choice;
+}
+
+PlanTable::Entry& PlanTable::find(const Signature& signature) {
+  const Collective collective = collective_of(signature, topology_.ranks());
+  const Choice choice = choose(signature, collective);
+  for (Entry& entry : entries_)
+    if (entry.algorithm == choice.algorithm && entry.collective == collective) return entry;
+  return make(collective, choice);
+}
+
+PlanTable::Entry& PlanTable::make(const Collective& collective, const Choice& choice) {
+  Entry entry;
+  entry.collective = collective;
+  entry.algorithm = choice.algorithm;
+  Image image;
+  std::string name;
+  if (choice.algorithm) {
+    check_slots(*choice.algorithm, slots_);
+    const Plan plan = make_plan(*choice.algorithm, collective, topology_, choice.shape);
+    entry.plan_hash = plan_hash(*choice.algorithm, collective, topology_, choice.shape);
+    image = flatten(plan, rank_);
+    name = plan.name();
+  } else {
+    entry.plan_hash = given_hash_;
+    image = flatten(*given_, rank_);
+    name = given_->name();
+  }
+  log(LogLevel::info, "rank {}: plan {} ranks {} program hash {:016x}: {}", rank_, name,
+      collective.ranks, image.hash, choice.why);
+  entry.execution = std::make_unique<Execution>(std::move(image), collective, ends_);
+  return entries_.emplace_back(std::move(entry));
+}
+
+std::unique_ptr<Execution> PlanTable::make_port(int peer, bool sends) {
+  // To each end the pair looks like a broadcast of one chunk.
+  Plan plan;
+  plan.algorithm = "point_to_point";
+  plan.collective = {CollectiveKind::broadcast, 2, 0, false};
+  plan.program = [peer, sends](int) {
+    Program program;
+    program.lanes.push_back(sends ? send_lane(peer) : recv_lane(peer));
+    return program;
+  };
+  return std::make_unique<Execution>(flatten(plan, 0), plan.collective, ends_);
+}
+
+}  // namespace khoro

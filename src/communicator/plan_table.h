@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "algorithms/algorithm.h"
+#include "base/settings.h"
+#include "communicator/call.h"
+#include "executor/execution.h"
+#include "plan/program.h"
+#include "planner/rule.h"
+#include "topology/topology.h"
+
+namespace khoro {
+
+/// The plans of one rank of one communicator, ready to run: each is chosen, flattened and bound to
+/// its channels on first use, and found again afterwards. Every rank chooses alike, because a
+/// choice depends only on the call, the topology and job settings. Thread-compatible.
+class PlanTable {
+ public:
+  struct Entry {
+    Collective collective;
+    const Algorithm* algorithm = nullptr;  // null: a given plan
+    std::uint64_t plan_hash = 0;
+    std::unique_ptr<Execution> execution;
+  };
+
+  /// Borrows `ends`. Throws invalid_argument if the settings force an algorithm that does not
+  /// exist, or give a plan that cannot be read.
+  PlanTable(int rank, int ranks, const Settings& settings, Ends& ends);
+
+  /// The entry lives as long as the table. Throws `Error`; invalid_argument if there are fewer
+  /// slots than the algorithm needs.
+  Entry& find(const Signature& signature);
+  /// This rank's end of the messages to or from `peer`: an execution of its own on a channel of its
+  /// own, which copies `count` elements from input or to output. Throws `Error`.
+  std::unique_ptr<Execution> make_port(int peer, bool sends);
+
+ private:
+  Choice choose(const Signature& signature, const Collective& collective) const;
+  Entry& make(const Collective& collective, const Choice& choice);
+  void force(const std::string& setting);
+  void read_given_plan(const std::string& path);
+
+  int rank_;
+  Topology topology_;
+  int slots_;
+  Ends& ends_;
+  const Algorithm* forced_ = nullptr;
+  std::optional<Plan> given_;
+  std::uint64_t given_hash_ = 0;
+  std::deque<Entry> entries_;
+};
+
+}  // namespace khoro

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "communicator/process.h"
+
+#include <linux/membarrier.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <thread>
+
+#include "base/error.h"
+#include "base/random.h"
+
+namespace khoro {
+
+Process::Process() : number_(draw_random()) {
+  ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
+  if (const int error = ::pthread_atfork(nullptr, nullptr, [] { forked_ = true; })) {
+    errno = error;
+    throw_errno("pthread_atfork");
+  }
+}
+
+void Process::fence_all_threads() const noexcept {
+  if (::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0) return;
+  // Where the system forbids it: stores drain within microseconds, this is a thousand times longer.
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+}
+
+Process& Process::self() {
+  static auto* const process = new Process;
+  return *process;
+}
+
+Descriptor Process::open_pidfd() const {
+  // Older C libraries have no wrapper. The descriptor is closed on exec by itself.
+  Descriptor pidfd(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
+  if (!pidfd) throw_errno("pidfd_open of this process (Linux 5.3 or newer is needed)");
+  return pidfd;
+}
+
+std::shared_ptr<Control> Process::control() {
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<Control> control = control_.lock();
+  if (!control) {
+    control = std::make_shared<Control>();
+    control_ = control;
+  }
+  return control;
+}
+
+void Process::host(const UniqueId& id) {
+  Hosted hosted;
+  hosted.communicator = id.communicator;
+  hosted.control = control();
+  hosted.over = std::make_shared<std::atomic<bool>>(false);
+  // Shared by the callback and its copies.
+  const std::shared_ptr<Meeting> meeting = std::make_unique<Meeting>(id);
+  hosted.watch =
+      hosted.control->while_readable(meeting->descriptor(), [meeting, over = hosted.over] {
+        meeting->advance();
+        if (meeting->over()) over->store(true, std::memory_order_release);
+      });
+  const std::lock_guard lock(mutex_);
+  hosted_.push_back(std::move(hosted));
+}
+
+/// Ends the meetings that are over. False while that of `communicator` is not.
+bool Process::sweep(std::uint64_t communicator) noexcept {
+  std::list<Hosted> over;  // ended without the lock: the control thread may have to be joined
+  const std::lock_guard lock(mutex_);
+  bool found = false;
+  for (auto at = hosted_.begin(); at != hosted_.end();) {
+    const auto each = at++;
+    if (each->over->load(std::memory_order_acquire))
+      over.splice(over.end(), hosted_, each);
+    else
+      found |= each->communicator == communicator;
+  }
+  return !found;
+}
+
+void Process::end_hosting(const UniqueId& id) noexcept {
+  for (int i = 0; i < 100 && !sweep(id.communicator); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+}  // namespace khoro

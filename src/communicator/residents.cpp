@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "communicator/residents.h"
+
+#include <algorithm>
+
+#include "communicator/communicator.h"
+
+namespace khoro {
+
+Residents& Residents::of_process() {
+  static auto* const residents = new Residents;
+  return *residents;
+}
+
+void Residents::add(Communicator& communicator) {
+  const std::lock_guard lock(mutex_);
+  all_.push_back(&communicator);
+}
+
+void Residents::remove(Communicator& communicator) noexcept {
+  const std::lock_guard lock(mutex_);
+  all_.erase(std::remove(all_.begin(), all_.end(), &communicator), all_.end());
+}
+
+void Residents::visit_siblings(const Communicator& of,
+                               const std::function<void(Communicator&)>& visit) const noexcept {
+  const std::lock_guard lock(mutex_);
+  for (Communicator* each : all_)
+    if (each != &of && each->identity() == of.identity() && of.beside(each->rank())) visit(*each);
+}
+
+}  // namespace khoro

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <mutex>
+#include <vector>
+
+namespace khoro {
+
+class Communicator;
+
+/// The communicators of this process, so that one rank can reach the ranks that are threads beside
+/// it. Thread-safe. The one of the process lives until it ends.
+class Residents {
+ public:
+  static Residents& of_process();
+
+  void add(Communicator& communicator);
+  /// Blocks while somebody visits: the communicator is visited no more when it returns.
+  void remove(Communicator& communicator) noexcept;
+  /// Calls `visit` for every other rank of the same communicator that is a thread of this process;
+  /// none of them goes away meanwhile. `visit` must not visit.
+  void visit_siblings(const Communicator& of,
+                      const std::function<void(Communicator&)>& visit) const noexcept;
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<Communicator*> all_;
+};
+
+}  // namespace khoro

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "communicator/seat.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "communicator/process.h"
+#include "transport/registry.h"
+#include "transport/shm/shm.h"
+
+namespace khoro {
+namespace {
+
+/// How many channels to each peer a rank has room for; plans of today use two and the messages of
+/// sends one. Memory is sparse, so what is not opened costs nothing.
+constexpr int channels_per_peer = 16;
+
+ChannelShape shape_of(const Settings& settings) {
+  return {static_cast<std::uint32_t>(settings.slots),
+          static_cast<std::uint32_t>(settings.slot_bytes)};
+}
+
+Descriptor copy(const Descriptor& descriptor) {
+  Descriptor copied(::fcntl(descriptor.number(), F_DUPFD_CLOEXEC, 0));
+  if (!copied) throw_errno("duplicating a descriptor");
+  return copied;
+}
+
+/// Cores that this process may use.
+int cores() noexcept {
+  cpu_set_t set;
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return CPU_COUNT(&set);
+}
+
+/// What must live as long as the communicator.
+struct Anchors {
+  std::vector<Mapping> mappings;
+  std::shared_ptr<const Membership> membership;
+};
+
+/// The control thread, and what it looks at for one communicator.
+struct Watching {
+  std::shared_ptr<Control> control;
+  std::vector<Control::Watch> watches;  // dropped before it
+};
+
+/// Has the communicator told when a process ends in which ranks of it live. Null if all ranks live
+/// in this one.
+std::shared_ptr<void> watch_peers(Communicator& communicator, const Membership& membership) {
+  std::shared_ptr<Watching> watching;
+  for (const Introduction& member : membership.members) {
+    if (!member.pidfd) continue;
+    if (!watching) watching = std::make_shared<Watching>(Watching{Process::self().control(), {}});
+    std::vector<int> ranks;
+    for (const Introduction& each : membership.members)
+      if (each.process == member.process) ranks.push_back(each.rank);
+    watching->watches.push_back(watching->control->when_ended(
+        member.pidfd.number(), [&communicator, ranks = std::move(ranks)] {
+          for (int rank : ranks) communicator.peer_ended(rank);
+        }));
+  }
+  return watching;
+}
+
+/// The rank page of a peer, checked to be that of rank `rank`.
+RankPage& page_of(const Introduction& peer, int ranks, const Mapping& mapping) {
+  auto& page = *std::launder(reinterpret_cast<RankPage*>(mapping.bytes().data()));
+  const RankPage::Identity& identity = page.identity();
+  if (identity.magic != RankPage::magic_word || identity.rank != peer.rank ||
+      identity.ranks != ranks || identity.process != peer.process)
+    throw Error(Code::remote_error,
+                fmt::format("the shared memory of rank {} is not that of rank {} of {} of this "
+                            "version; run the same Khoro on every rank",
+                            peer.rank, peer.rank, ranks));
+  return page;
+}
+
+}  // namespace
+
+Seat::Seat(int rank, int ranks, const Settings& settings)
+    : rank_(rank),
+      ranks_(ranks),
+      area_bytes_(shm::area_bytes(ranks, channels_per_peer, shape_of(settings))),
+      memory_(make_shared_memory(fmt::format("khoro rank {}", rank),
+                                 channel_area_offset + area_bytes_)),
+      doorbell_(make_doorbell_descriptor()) {
+  RankPage::Identity identity;
+  identity.process = Process::self().number();
+  identity.rank = rank;
+  identity.ranks = ranks;
+  identity.pid = ::getpid();
+  const Mapping mapping = Mapping::open(memory_.number(), channel_area_offset + area_bytes_,
+                                        fmt::format("shared memory of rank {}", rank));
+  new (mapping.bytes().data()) RankPage(identity);
+}
+
+Introduction Seat::introduction() const {
+  Introduction mine;
+  mine.rank = rank_;
+  mine.process = Process::self().number();
+  mine.memory = copy(memory_);
+  mine.doorbell = copy(doorbell_);
+  return mine;
+}
+
+std::unique_ptr<Communicator> Seat::join(std::shared_ptr<const Membership> membership,
+                                         const Settings& settings) const {
+  Communicator::Parts parts;
+  auto anchors = std::make_shared<Anchors>();
+  std::vector<Peers::Member> members;
+  TransportSetup setup{rank_, {}, channel_area_offset, area_bytes_};
+  for (const Introduction& peer : membership->members) {
+    const Mapping& mapping = anchors->mappings.emplace_back(
+        Mapping::open(peer.memory.number(), channel_area_offset + area_bytes_,
+                      fmt::format("shared memory of rank {}", peer.rank)));
+    RankPage& page = page_of(peer, ranks_, mapping);
+    if (peer.rank == rank_) parts.page = &page;
+    const Doorbell doorbell(page.doorbell(), peer.doorbell.number());
+    members.push_back(
+        {&page, doorbell, page.identity().pid, peer.process == Process::self().number()});
+    setup.endpoints.push_back({peer.rank, peer.process, peer.memory.number(), doorbell});
+  }
+
+  parts.identity = membership->communicator;
+  parts.settings = settings;
+  parts.system = &machine();
+  parts.doorbell = members[static_cast<std::size_t>(rank_)].doorbell;
+  parts.peers = std::make_unique<Peers>(rank_, std::move(members));
+  parts.transport = transports().front().make(setup);
+  if (ranks_ > cores()) parts.patience.spins = 0;
+  anchors->membership = membership;
+  parts.anchors = std::move(anchors);
+  auto communicator = std::make_unique<Communicator>(std::move(parts));
+  communicator->keep(watch_peers(*communicator, *membership));
+  return communicator;
+}
+
+}  // namespace khoro

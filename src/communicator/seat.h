@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "base/descriptor.h"
+#include "base/settings.h"
+#include "base/shared_memory.h"
+#include "communicator/communicator.h"
+#include "communicator/rank_page.h"
+#include "rendezvous/membership.h"
+
+namespace khoro {
+
+/// What a rank brings to a communicator before it has met the others: its shared memory with its
+/// rank page, and its doorbell. Throws `Error` when memory or descriptors have run out.
+class Seat {
+ public:
+  Seat(int rank, int ranks, const Settings& settings);
+
+  /// Copies of the descriptors, to show to the others; no pidfd. Throws `Error`.
+  Introduction introduction() const;
+
+  /// Takes part with everybody who was introduced, this rank among them; ranks of one process may
+  /// share a membership, which lives as long as the communicator. Throws `Error`, naming the rank
+  /// whose memory is not what a correct rank shows.
+  std::unique_ptr<Communicator> join(std::shared_ptr<const Membership> membership,
+                                     const Settings& settings) const;
+
+ private:
+  int rank_;
+  int ranks_;
+  std::uint64_t area_bytes_;
+  Descriptor memory_;
+  Descriptor doorbell_;
+};
+
+}  // namespace khoro
