@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/groups.h"
+
+#include <algorithm>
+#include <exception>
+#include <thread>
+#include <utility>
+
+#include "api/guard.h"
+#include "api/handle_table.h"
+#include "base/error.h"
+#include "communicator/group.h"
+
+namespace khoro {
+
+Group& Group::of_thread() noexcept {
+  static thread_local Group group;
+  return group;
+}
+
+void Group::run() {
+  const auto inits = std::exchange(inits_, {});
+  const auto calls = std::exchange(calls_, {});
+  run_inits(inits);
+  run_calls(calls);
+}
+
+void Group::run_inits(std::vector<PendingInit> inits) {
+  std::vector<std::unique_ptr<Communicator>> made(inits.size());
+  std::vector<std::exception_ptr> errors(inits.size());
+  const auto run = [&](std::size_t i) {
+    try {
+      made[i] = inits[i].make();
+    } catch (...) {
+      errors[i] = std::current_exception();
+    }
+  };
+  // They may be ranks of one communicator, which wait for each other.
+  std::vector<std::thread> others;
+  for (std::size_t i = 1; i < inits.size(); ++i) others.emplace_back(run, i);
+  if (!inits.empty()) run(0);
+  for (std::thread& other : others) other.join();
+  for (const std::exception_ptr& error : errors)
+    if (error) std::rethrow_exception(error);
+  std::vector<khoroComm_t> handles_made;
+  for (auto& communicator : made) handles_made.push_back(handles().add(std::move(communicator)));
+  for (std::size_t i = 0; i < inits.size(); ++i) *inits[i].out = handles_made[i];
+}
+
+void Group::run_calls(const std::vector<PendingCall>& calls) {
+  std::vector<khoroComm_t> order;
+  std::vector<HandleTable::Claim> claims;
+  std::vector<Batch> batches;
+  for (const PendingCall& pending : calls) {
+    auto place = std::find(order.begin(), order.end(), pending.handle);
+    if (place == order.end()) {
+      claims.push_back(handles().claim(pending.handle));
+      batches.emplace_back(*claims.back());
+      place = order.insert(order.end(), pending.handle);
+    }
+    batches[static_cast<std::size_t>(place - order.begin())].add(pending.call);
+  }
+  run_together(batches);
+}
+
+}  // namespace khoro
+
+khoroResult_t khoroGroupStart(void) {
+  return khoro::guard([] { ++khoro::group_depth(); });
+}
+
+khoroResult_t khoroGroupEnd(void) {
+  return khoro::guard([] {
+    int& depth = khoro::group_depth();
+    if (depth == 0)
+      throw khoro::Error(khoro::Code::invalid_usage,
+                         "khoroGroupEnd without khoroGroupStart on this thread");
+    if (--depth == 0) khoro::Group::of_thread().run();
+  });
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "communicator/communicator.h"
+#include "khoro/khoro.h"
+
+namespace khoro {
+
+/// How deep the calling thread is in groups; 0: calls run at once. Read by every call.
+inline int& group_depth() noexcept {
+  static thread_local int depth = 0;
+  return depth;
+}
+
+/// What one thread has put off to the end of its outermost group.
+class Group {
+ public:
+  /// The calling thread's.
+  static Group& of_thread() noexcept;
+
+  using Make = std::function<std::unique_ptr<Communicator>()>;
+
+  void add(khoroComm_t handle, const Call& call) { calls_.push_back({handle, call}); }
+  /// `make` runs at the end of the group, and its handle is written to `out` then.
+  void add(khoroComm_t* out, Make make) { inits_.push_back({out, std::move(make)}); }
+
+  /// Runs everything. Throws the first `Error`; the group is empty afterwards in any case.
+  void run();
+
+ private:
+  struct PendingCall {
+    khoroComm_t handle;
+    Call call;
+  };
+  struct PendingInit {
+    khoroComm_t* out;
+    Make make;
+  };
+  static void run_inits(std::vector<PendingInit> inits);
+  static void run_calls(const std::vector<PendingCall>& calls);
+
+  std::vector<PendingCall> calls_;
+  std::vector<PendingInit> inits_;
+};
+
+}  // namespace khoro

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <chrono>
+#include <string>
+
+#include "api/guard.h"
+#include "api/handle_table.h"
+#include "base/error.h"
+#include "base/log.h"
+
+using khoro::Code;
+using khoro::Error;
+using khoro::guard;
+using khoro::handles;
+
+khoroResult_t khoroGetVersion(int* version) {
+  return guard([&] {
+    khoro::check_out(version, "version");
+    *version = KHORO_VERSION;
+  });
+}
+
+const char* khoroGetErrorString(khoroResult_t result) {
+  switch (result) {
+    case khoroSuccess:
+      return "success";
+    case khoroUnhandledDeviceError:
+      return "a device call failed";
+    case khoroSystemError:
+      return "a system call failed";
+    case khoroInternalError:
+      return "internal error: a fault in Khoro";
+    case khoroInvalidArgument:
+      return "invalid argument";
+    case khoroInvalidUsage:
+      return "invalid usage";
+    case khoroRemoteError:
+      return "another rank failed";
+    case khoroInProgress:
+      return "in progress";
+    case khoroTimeout:
+      return "the deadline passed";
+    case khoroMismatch:
+      return "ranks made different calls";
+    case khoroAborted:
+      return "the communicator was aborted";
+    case khoroRevoked:
+      return "the communicator was revoked";
+    case khoroPeerDied:
+      return "another rank died";
+    case khoroNoQuorum:
+      return "too few ranks are left";
+    case khoroOutOfMemory:
+      return "no memory left";
+  }
+  return "unknown result";
+}
+
+const char* khoroGetLastError(khoroComm_t comm) {
+  if (comm) {
+    try {
+      const auto communicator = handles().pin(comm);
+      if (communicator->stopped())
+        khoro::keep_failure(communicator->async_error(), communicator->cause_words());
+    } catch (const Error&) {
+      // A handle that is none has no cause; what this thread's last call said remains.
+    }
+  }
+  return khoro::last_failure();
+}
+
+khoroResult_t khoroCommGetAsyncError(khoroComm_t comm, khoroResult_t* error) {
+  return guard([&] {
+    khoro::check_out(error, "error");
+    *error = static_cast<khoroResult_t>(handles().pin(comm)->async_error());
+  });
+}
+
+khoroResult_t khoroCommCount(khoroComm_t comm, int* count) {
+  return guard([&] {
+    khoro::check_out(count, "count");
+    *count = handles().pin(comm)->ranks();
+  });
+}
+
+khoroResult_t khoroCommUserRank(khoroComm_t comm, int* rank) {
+  return guard([&] {
+    khoro::check_out(rank, "rank");
+    *rank = handles().pin(comm)->rank();
+  });
+}
+
+khoroResult_t khoroCommAbort(khoroComm_t comm) {
+  return guard([&] { handles().pin(comm)->abort(); });
+}
+
+khoroResult_t khoroCommSetDeadline(khoroComm_t comm, int64_t milliseconds) {
+  return guard([&] {
+    const auto communicator = handles().pin(comm);
+    if (milliseconds < 1 || milliseconds > int64_t{1} << 40)
+      throw Error(Code::invalid_argument,
+                  fmt::format("a deadline of {} ms; it must be 1 to 2^40", milliseconds));
+    communicator->set_deadline(std::chrono::milliseconds(milliseconds));
+  });
+}
+
+khoroResult_t khoroSetLogCallback(khoroLogCallback sink, void* context) {
+  return guard([&] { khoro::set_log_sink(sink, context); });
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+#include "api/groups.h"
+#include "api/guard.h"
+#include "api/handle_table.h"
+#include "communicator/call.h"
+#include "khoro/khoro.h"
+
+namespace khoro {
+
+/// A caller's number as one of ours. What fits none becomes 255, which has no row and is refused
+/// with the other bad ones.
+inline Dtype dtype(khoroDataType_t value) noexcept {
+  const auto number = static_cast<unsigned>(value);
+  return static_cast<Dtype>(number < 255 ? number : 255);
+}
+inline Reduction reduction(khoroRedOp_t value) noexcept {
+  const auto number = static_cast<unsigned>(value);
+  return static_cast<Reduction>(number < 255 ? number : 255);
+}
+
+inline CallBuffers buffers(const void* input, void* output) noexcept {
+  return {static_cast<const std::byte*>(input), static_cast<std::byte*>(output)};
+}
+
+[[noreturn]] void throw_stream();
+/// Checks the call and puts it off to the end of the group.
+void defer(khoroComm_t comm, const Call& call);
+/// Throws invalid_usage if the call is a message to the calling rank itself, alone.
+void check_alone(const Communicator& communicator, const Call& call);
+
+/// Makes a call now, or at the end of the group. Throws `Error`.
+inline void submit(khoroComm_t comm, khoroStream_t stream, const Call& call) {
+  if (stream) throw_stream();
+  if (group_depth() > 0) return defer(comm, call);
+  const HandleTable::Claim communicator = handles().claim(comm);
+  communicator->check(call);
+  check_alone(*communicator, call);
+  communicator->run(call);
+}
+
+}  // namespace khoro
