@@ -80,7 +80,8 @@ struct Verdict {
     /// Of a race, what comes of it in the other order.
     Outcome outcome;
   };
-  /// The first cause; nothing when the plan is proved.
+  /// The first cause; nothing when the plan is proved. A race comes before the wrong values that it
+  /// may have brought.
   std::optional<Found> found;
   std::uint64_t steps = 0;  // run by the proof
   bool proved() const noexcept { return !found; }

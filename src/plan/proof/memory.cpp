@@ -168,11 +168,16 @@ void Machine::follow(const Position& lane, int owner, Span span, const Clock& se
 int Machine::size_class(int chunk) const noexcept { return block_ == 0 ? chunk : chunk % block_; }
 
 void Machine::race(const Position& lane, int owner, Epoch other, const std::string& what) {
-  if (verdict_.found) return;
+  // What was wrong before may be so in this order only: then the race is the cause of it.
+  if (verdict_.found && verdict_.found->fault == Fault::race) return;
   const StepAt first = at(other);
   const StepAt second = at(lane);
+  Outcome outcome;
+  if (verdict_.found) outcome = std::move(verdict_.found->outcome);
+  verdict_.found.reset();
   note(Fault::race, lane,
        fmt::format("{}, and nothing orders it with {}", what, place_of(*world_.plan, first)));
+  verdict_.found->outcome = std::move(outcome);
   // Here a message holds what was sent. By reference it holds what is written before it is read.
   const bool reads_late = first.rank != owner;
   witness_known_ = reads_late || second.rank != owner;
