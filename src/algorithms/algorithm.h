@@ -35,9 +35,6 @@ struct Algorithm {
   int version = 1;
   /// The least number of slots per channel with which it cannot deadlock.
   int least_slots = 1;
-  /// Whether messages may be references although the call is in place. If not, an owner overwrites
-  /// what is still read: then all messages of such a call are inline.
-  bool refers_in_place = true;
   /// See Plan.
   bool lends_in_place = true;
   /// What cost() computes, for people: P ranks, S bytes of the whole vector.

@@ -39,7 +39,6 @@ extern const Algorithm one_shot_allreduce = {
     .name = "one-shot",
     .collective = CollectiveKind::allreduce,
     .least_slots = 1,
-    .refers_in_place = false,
     .lends_in_place = false,
     .rounds = "1",
     .sent = "(P-1) S",

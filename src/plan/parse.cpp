@@ -14,7 +14,6 @@
 namespace khoro {
 namespace {
 
-constexpr std::size_t most_bytes = std::size_t{16} << 20;
 constexpr int most_ranks = 65'536;
 /// Chunks of all ranks together: what a proof of the plan has to hold.
 constexpr std::int64_t most_cells = 1 << 24;
@@ -77,8 +76,8 @@ void Parser::report(int number, std::string_view line, std::string message) {
 }
 
 Parsed Parser::run(std::string_view text) {
-  if (text.size() > most_bytes) {
-    report(1, "", fmt::format("{} bytes: a plan has at most {}", text.size(), most_bytes));
+  if (text.size() > most_plan_bytes) {
+    report(1, "", fmt::format("{} bytes: a plan has at most {}", text.size(), most_plan_bytes));
   } else {
     read_lines(text);
     check_complete();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,6 +17,9 @@ std::string print(const Step& step, int lane, const std::vector<Token>& tokens);
 
 /// The canonical text of a plan, or of one rank of it. Equal plans print equal.
 std::string print(const Plan& plan, std::optional<int> rank = std::nullopt);
+
+/// Bytes of text that parse() takes.
+inline constexpr std::size_t most_plan_bytes = std::size_t{16} << 20;
 
 struct Parsed {
   std::optional<Plan> plan;  // present if there are no diagnostics

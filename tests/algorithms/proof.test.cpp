@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "algorithms/algorithm.h"
-#include "plan/verify.h"
+#include "plan/proofs.h"
 #include "support/catch.h"
 
 using namespace khoro;
@@ -27,17 +27,12 @@ TEST_CASE("every algorithm is proved for 1..64 ranks, in place and not, by copy 
   for (int ranks = 1; ranks <= 64; ++ranks)
     for_every_plan(ranks, [&](const Algorithm& algorithm, const Plan& plan) {
       for (int slots : {algorithm.least_slots, algorithm.least_slots + 1, 8})
-        for (const bool in_place : {false, true})
-          for (const bool references : {false, true}) {
-            if (in_place && references && !algorithm.refers_in_place) continue;
-            const Verdict verdict =
-                verify(plan, {.slots = slots, .in_place = in_place, .references = references});
-            if (verdict.proved()) continue;
-            FAIL_CHECK(plan.name()
-                       << " ranks " << ranks << " slots " << slots << " in place " << in_place
-                       << " references " << references << ": " << verdict.found->diagnostic.place
-                       << ": " << verdict.found->diagnostic.message);
-          }
+        for (const Proofs::Failure& failure : prove(plan, slots).failures)
+          FAIL_CHECK(plan.name() << " ranks " << ranks << " slots " << slots << " in place "
+                                 << failure.options.in_place << " references "
+                                 << failure.options.references << ": "
+                                 << failure.found.diagnostic.place << ": "
+                                 << failure.found.diagnostic.message);
     });
 }
 
@@ -51,7 +46,7 @@ TEST_CASE("what an algorithm excludes is a fault", "[algorithms]") {
         CHECK(verdict.found->fault == Fault::deadlock);
         CHECK(verdict.found->outcome.hangs);
       }
-      if (!algorithm.refers_in_place) {
+      if (!algorithm.lends_in_place) {
         const Verdict verdict =
             verify(plan, {.slots = algorithm.least_slots, .in_place = true, .references = true});
         REQUIRE(verdict.found);

@@ -6,6 +6,7 @@ usage: khoro_plan.py KHORO
 import json
 import subprocess
 import sys
+import tempfile
 import unittest
 
 KHORO = sys.argv.pop(1)
@@ -67,6 +68,78 @@ rank 0
                 ("--root: allreduce has no root", "allreduce", "ring", "--ranks", 3, "--root", 1),
                 ("--avg: broadcast reduces nothing", "broadcast", "chain", "--ranks", 3, "--avg")):
             self.assertIn(said, plan("show", *arguments, status=2))
+
+
+class Verify(unittest.TestCase):
+    def with_file(self, text, *arguments, status=0):
+        with tempfile.NamedTemporaryFile("w", suffix=".plan") as file:
+            file.write(text)
+            file.flush()
+            return plan("verify", file.name, *arguments, status=status).replace(file.name, "FILE")
+
+    def test_one_plan_with_the_hashes_of_its_programs(self):
+        text = plan("verify", "allreduce", "ring", "--ranks", 4)
+        self.assertRegex(text, r"^12 proofs, 0 failed, [0-9]+ steps in [0-9.]+ s\n"
+                               r"(rank [0-3] program [0-9a-f]{16}\n){4}$")
+        of_text = self.with_file(plan("show", "allreduce", "ring", "--ranks", 4))
+        self.assertEqual(of_text.splitlines()[1:], text.splitlines()[1:])
+
+    def test_a_range_of_ranks_covers_roots_and_averages(self):
+        # Of 1..3 ranks 1 + 2 + 3 roots, slots 1, 2 and 8, four modes.
+        self.assertIn("72 proofs, 0 failed", plan("verify", "broadcast", "chain", "--ranks", "1..3"))
+        # Sum and average; in place one-shot lends nothing.
+        self.assertIn("54 proofs, 0 failed",
+                      plan("verify", "allreduce", "one-shot", "--ranks", "1..3"))
+
+    def test_every_algorithm(self):
+        found = json.loads(plan("verify", "--all", "--ranks", "1..9", "--slots", "2,3,8",
+                                "--format", "json"))
+        self.assertEqual((found["version"], found["found"], found["unreadable"]), (1, [], []))
+        self.assertGreater(found["proofs"], 1000)
+        self.assertNotIn("programs", found)
+
+    def test_too_few_slots_are_found(self):
+        text = plan("verify", "allreduce", "ring", "--ranks", 3, "--slots", 1, status=1)
+        self.assertIn("allreduce.ring ranks 3 slots 1, not in place, messages copied: deadlock", text)
+        self.assertIn("rank 0 lane 0 step 1: recv 2 | reduce input[2] | send 1", text)
+        self.assertIn("4 proofs, 4 failed", text)
+        found = json.loads(plan("verify", "allreduce", "ring", "--ranks", 3, "--slots", 1,
+                                "--format", "json", status=1))
+        self.assertEqual(found["found"][0]["fault"], "deadlock")
+
+    def test_a_faulty_file_is_found(self):
+        text = plan("show", "allreduce", "ring", "--ranks", 3)
+        self.assertIn("recv 2 | reduce input[2]", text)
+        self.assertIn("FILE ranks 3 slots 8, not in place, messages copied: ",
+                      self.with_file(text.replace("reduce input[2]", "reduce input[1]"), status=1))
+
+    def test_a_file_that_is_no_plan_is_found_with_the_line(self):
+        self.assertEqual(self.with_file("plan allreduce.x ranks 1 chunks 1\nrank 0\n lane 0\n  read",
+                                        status=1),
+                         'FILE:4: expected "input", "output" or "scratch", found the end of the '
+                         "line\n    read\n")
+        found = json.loads(self.with_file("", "--format", "json", status=1))
+        self.assertEqual(found["unreadable"][0]["line"], 1)
+
+    def test_a_file_that_may_not_lend_in_place_is_a_plan(self):
+        self.assertIn("calls in place lend nothing",
+                      self.with_file(plan("show", "allreduce", "one-shot", "--ranks", 3)))
+
+    def test_wrong_usage_says_what_is_wrong(self):
+        for said, *arguments in (
+                ("expected a file", ),
+                ("expected a file", "allreduce", "ring", "more"),
+                ("expected a file", "--all", "allreduce", "ring"),
+                ("no algorithm", "allreduce", "rinx"),
+                ("cannot be read", "/no/such/file"),
+                ("cannot be read", "/"),
+                ("--ranks", "--all", "--ranks", "5..4"),
+                ("--ranks", "--all", "--ranks", "0..4"),
+                ("--ranks", "--all", "--ranks", "1..4x"),
+                ("--ranks", "--all", "--ranks", "1.4"),
+                ("--slots", "--all", "--slots", "0"),
+                ("--root: allreduce", "allreduce", "ring", "--ranks", "3", "--root", "1")):
+            self.assertIn(said, plan("verify", *arguments, status=2))
 
 
 if __name__ == "__main__":

@@ -8,11 +8,12 @@
 
 namespace khoro::tool {
 
-void add_plan(CLI::App& program, int&) {
+void add_plan(CLI::App& program, int& status) {
   CLI::App* plan = program.add_subcommand("plan", "List, print and prove plans");
   plan->require_subcommand(1);
   add_plan_list(*plan);
   add_plan_show(*plan);
+  add_plan_verify(*plan, status);
 }
 
 const Algorithm& algorithm_named(const std::string& collective, const std::string& algorithm) {
