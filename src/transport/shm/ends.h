@@ -39,6 +39,7 @@ class ShmSender final : public Sender {
 
  private:
   bool attach() noexcept;
+  void fail() noexcept;
   bool find_credit() noexcept;
   void publish(const MessageHead& head, Meta meta) noexcept;
 

@@ -16,17 +16,23 @@ bool ShmSender::attach() noexcept {
   if (offset == 0) return false;
   const std::uint64_t bytes = Block::bytes(setup_.shape);
   if (offset % page_bytes != 0 || offset > area_.size() || area_.size() - offset < bytes) {
-    status_ = Status::corrupt;
+    fail();
     return false;
   }
   const Block block = Block::at(area_.data() + offset, setup_.shape);
   if (block.info->slots.load(std::memory_order_relaxed) != setup_.shape.slots ||
       block.info->slot_bytes.load(std::memory_order_relaxed) != setup_.shape.slot_bytes) {
-    status_ = Status::corrupt;
+    fail();
     return false;
   }
   block_ = block;
   return true;
+}
+
+// No slot is handed out from now on.
+void ShmSender::fail() noexcept {
+  status_ = Status::corrupt;
+  acquirable_ = published_;
 }
 
 // Looks for the slots that were given back, and for the channel itself at first.
@@ -78,7 +84,7 @@ std::uint64_t ShmSender::released() noexcept {
   // Pairs with report() in the receiver.
   const std::uint64_t told = block_.credit->released.load(std::memory_order_seq_cst);
   if (told < released_ || told > published_) {
-    status_ = Status::corrupt;
+    fail();
   } else {
     released_ = told;
   }
@@ -92,7 +98,7 @@ const Window* ShmSender::try_window() noexcept {
   if (offer.number.load(std::memory_order_seq_cst) != windows_filled_ + 1) return nullptr;
   const auto address = static_cast<std::uintptr_t>(offer.address.load(std::memory_order_relaxed));
   if (address != 0 && !setup_.same_process) {
-    status_ = Status::corrupt;
+    fail();
     return nullptr;
   }
   window_ = {reinterpret_cast<std::byte*>(address), offer.bytes.load(std::memory_order_relaxed)};

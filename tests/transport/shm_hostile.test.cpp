@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// A peer that shares memory may write anything there. An end must then say that it is corrupt, or
+// see nothing, and must never hand out memory that is not the channel's.
+
+#include <random>
+
+#include "base/error.h"
+#include "conformance/channel.h"
+#include "transport/shm/layout.h"
+#include "transport/shm/shm.h"
+
+using namespace khoro;
+using namespace khoro::shm;
+using conformance::digest;
+using conformance::Pair;
+using test::Spaces;
+
+namespace {
+
+const conformance::Subject subject{.make = make_shm};
+constexpr ChannelShape shape{.slots = 4, .slot_bytes = 5000};
+
+bool lies_in(std::span<const std::byte> area, const std::byte* data, std::uint64_t bytes) {
+  const auto first = reinterpret_cast<std::uintptr_t>(area.data());
+  const auto at = reinterpret_cast<std::uintptr_t>(data);
+  return at >= first && at - first <= area.size() && bytes <= area.size() - (at - first);
+}
+
+// The receiver's block: the only one in the area of rank 1, right behind the directory.
+Block block_of(const Pair& pair) {
+  return Block::at(pair.arenas.area(1).data() + to_pages(indices * 2 * 8), shape);
+}
+
+// A word as a broken or spiteful peer might write it: small, huge, or nearly right.
+std::uint64_t spite(std::mt19937_64& random, std::uint64_t right) {
+  switch (random() % 6) {
+    case 0:
+      return random() % 16;
+    case 1:
+      return ~(random() % 16);
+    case 2:
+      return right ^ std::uint64_t{1} << random() % 64;
+    case 3:
+      return right + random() % 3;
+    case 4:
+      return right;
+    default:
+      return random();
+  }
+}
+
+void spoil_line(MessageLine& line, std::uint64_t number, std::mt19937_64& random) {
+  const Meta right{.bytes = random() % 6000,
+                   .place = static_cast<Place>(random() % 6),
+                   .form = Form::dtype,
+                   .put = random() % 2 == 0};
+  line.meta = random() % 2 == 0 ? right.pack() : spite(random, right.pack());
+  line.header = random() % 8 > 0 ? header(number, digest) : spite(random, header(number, digest));
+}
+
+}  // namespace
+
+TEST_CASE("a receiver survives garbage in its message lines", "[transport]") {
+  int corrupt = 0, seen = 0;
+  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+    std::mt19937_64 random(seed);
+    Pair pair(subject, Spaces::apart, shape);
+    const Block block = block_of(pair);
+    std::byte own[100];
+    if (seed % 2 == 0) REQUIRE(pair.receiver->try_offer({own, sizeof own}));
+    for (std::uint32_t at = 0; at < lines_of(shape.slots); ++at) {
+      spoil_line(block.lines[at], at + 1, random);
+    }
+    for (int step = 0; step < 8; ++step) {
+      const Observed observed = pair.receiver->try_observe(digest);
+      corrupt += observed.status == Status::corrupt;
+      if (observed.message == nullptr) continue;
+      ++seen;
+      CHECK(observed.status == Status::ok);
+      const Message& message = *observed.message;
+      CHECK(!message.by_reference);
+      if (message.data == nullptr) CHECK(message.head.bytes == 0);
+      if (message.data != nullptr) {
+        CHECK(lies_in(pair.arenas.area(1), message.data, message.head.bytes));
+      }
+      pair.receiver->release();
+    }
+  }
+  CHECK(corrupt > 100);
+  CHECK(seen > 100);
+}
+
+TEST_CASE("a sender survives garbage in directory, shape, credit and windows", "[transport]") {
+  int corrupt = 0, rooms = 0;
+  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+    std::mt19937_64 random(seed);
+    Pair pair(subject, Spaces::apart, shape);
+    const Block block = block_of(pair);
+    auto* directory = reinterpret_cast<std::atomic<std::uint64_t>*>(pair.arenas.area(1).data());
+    if (seed % 3 == 0) {
+      std::atomic<std::uint64_t>& entry = directory[3 * 2 + 0];
+      entry = random() % 2 == 0 ? spite(random, entry) : random() % (20 << 20) / 4096 * 4096;
+    }
+    if (seed % 7 == 0) block.info->slots = static_cast<std::uint32_t>(spite(random, shape.slots));
+    for (int step = 0; step < 20; ++step) {
+      const std::uint64_t published = pair.sender->published();
+      if (random() % 4 == 0) block.credit->released = spite(random, published);
+      OfferLine& offer = block.offers[random() % shape.slots];
+      if (random() % 8 == 0) {
+        offer.bytes = spite(random, 100);
+        offer.address = random() % 4 == 0 ? spite(random, 0) : 0;
+        offer.number = spite(random, random() % 5);
+      }
+      const std::size_t bytes = random() % 5001;
+      std::byte* room = pair.sender->try_acquire(bytes);
+      const Window* window = pair.sender->try_window();
+      if (window != nullptr) CHECK(window->data == nullptr);
+      CHECK(pair.sender->released() <= published);
+      corrupt += pair.sender->status() == Status::corrupt;
+      if (room == nullptr) continue;
+      ++rooms;
+      REQUIRE(lies_in(pair.arenas.area(1), room, bytes));
+      std::memset(room, 0xee, bytes);
+      if (window != nullptr) {
+        pair.sender->publish_put({digest, bytes, Form::dtype});
+      } else {
+        pair.sender->publish({digest, bytes, Form::dtype});
+      }
+    }
+  }
+  CHECK(corrupt > 100);
+  CHECK(rooms > 100);
+}
+
+TEST_CASE("an address from another process is corrupt, wherever it stands", "[transport]") {
+  Pair pair(subject, Spaces::apart, shape);
+  const Block block = block_of(pair);
+  pair.send(8);
+  block.lines[0].meta = Meta{.bytes = 8, .place = Place::reference}.pack();
+  CHECK(pair.receiver->try_observe(digest).status == Status::corrupt);
+  CHECK(pair.receiver->try_observe(digest).status == Status::corrupt);  // and stays so
+
+  block.offers[0].address = 4096;
+  block.offers[0].number = 1;
+  CHECK(pair.sender->try_window() == nullptr);
+  CHECK(pair.sender->status() == Status::corrupt);
+  CHECK(pair.sender->try_acquire(8) == nullptr);
+}
+
+TEST_CASE("a put that nobody asked for is corrupt", "[transport]") {
+  Pair pair(subject, Spaces::one, shape);
+  const Block block = block_of(pair);
+  pair.send(8);
+  block.lines[0].meta = Meta{.bytes = 8, .place = Place::window, .put = true}.pack();
+  CHECK(pair.receiver->try_observe(digest).status == Status::corrupt);
+
+  Pair small(subject, Spaces::one, shape);
+  std::byte own[100];
+  REQUIRE(small.receiver->try_offer({own, sizeof own}));
+  small.send(8);
+  block_of(small).lines[0].meta = Meta{.bytes = 101, .place = Place::window, .put = true}.pack();
+  CHECK(small.receiver->try_observe(digest).status == Status::corrupt);
+}
+
+TEST_CASE("a channel of another shape than the peer's is corrupt, not misread", "[transport]") {
+  const test::Arenas arenas(2, 16 << 20, Spaces::apart);
+  const auto left = make_shm(arenas.setup(0));
+  const auto right = make_shm(arenas.setup(1));
+  const auto sender = left->open_sender({1, 0}, {.slots = 8, .slot_bytes = 4096});
+  const auto receiver = right->open_receiver({0, 0}, {.slots = 4, .slot_bytes = 4096});
+  CHECK(sender->try_acquire(8) == nullptr);
+  CHECK(sender->status() == Status::corrupt);
+}
+
+TEST_CASE("a rank whose memory is short, soft or full is refused with its name", "[transport]") {
+  const test::Arenas arenas(2, 1 << 20, Spaces::apart);
+  const auto message_of = [](const auto& call) {
+    try {
+      call();
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  TransportSetup setup = arenas.setup(0);
+  const Descriptor tiny = make_shared_memory("tiny", 4096);
+  setup.endpoints[1].memory = tiny.number();
+  const auto transport = make_shm(setup);
+  CHECK(message_of([&] {
+          transport->open_sender({1, 0}, {});
+        }).find("shared memory of rank 1: has 4096 bytes") == 0);
+  CHECK(message_of([&] {
+          transport->open_receiver({1, 0}, {.slots = 64});
+        }).find("shm: no room for a channel from rank 1") == 0);
+  CHECK(message_of([&] {
+          transport->open_receiver({1, 0}, {.slots = 0});
+        }).find("shm: a channel cannot have 0 slots") == 0);
+}
