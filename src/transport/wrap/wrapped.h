@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "transport/transport.h"
+
+namespace khoro::wrap {
+
+/// A sender that does what another one does. What wraps a channel overrides what it changes.
+class WrappedSender : public Sender {
+ public:
+  explicit WrappedSender(std::unique_ptr<Sender> inner) : inner_(std::move(inner)) {}
+
+  std::byte* try_acquire(std::size_t bytes) noexcept override { return inner_->try_acquire(bytes); }
+  void publish(const MessageHead& head) noexcept override { inner_->publish(head); }
+  std::size_t payload_limit() const noexcept override { return inner_->payload_limit(); }
+  bool references() const noexcept override { return inner_->references(); }
+  void publish_reference(const MessageHead& head, const std::byte* data) noexcept override {
+    inner_->publish_reference(head, data);
+  }
+  std::uint64_t published() const noexcept override { return inner_->published(); }
+  std::uint64_t released() noexcept override { return inner_->released(); }
+  const Window* try_window() noexcept override { return inner_->try_window(); }
+  void publish_put(const MessageHead& head) noexcept override { inner_->publish_put(head); }
+  Status status() const noexcept override { return inner_->status(); }
+
+ protected:
+  std::unique_ptr<Sender> inner_;
+};
+
+/// Likewise for a receiver.
+class WrappedReceiver : public Receiver {
+ public:
+  explicit WrappedReceiver(std::unique_ptr<Receiver> inner) : inner_(std::move(inner)) {}
+
+  std::size_t payload_limit() const noexcept override { return inner_->payload_limit(); }
+  Observed try_observe(std::uint32_t digest) noexcept override {
+    return inner_->try_observe(digest);
+  }
+  void release() noexcept override { inner_->release(); }
+  bool try_offer(const Window& window) noexcept override { return inner_->try_offer(window); }
+
+ protected:
+  std::unique_ptr<Receiver> inner_;
+};
+
+/// A transport that opens the ends of another one and puts something around them.
+class WrappedTransport : public Transport {
+ public:
+  explicit WrappedTransport(std::unique_ptr<Transport> inner) : inner_(std::move(inner)) {}
+
+  std::string_view name() const noexcept override { return inner_->name(); }
+  std::optional<Route> reach(const Endpoint& peer) const override { return inner_->reach(peer); }
+  std::unique_ptr<Sender> open_sender(const ChannelName& name, ChannelShape shape) override {
+    return around(inner_->open_sender(name, shape), name);
+  }
+  std::unique_ptr<Receiver> open_receiver(const ChannelName& name, ChannelShape shape) override {
+    return around(inner_->open_receiver(name, shape), name);
+  }
+  std::uint64_t bytes_held() const noexcept override { return inner_->bytes_held(); }
+
+ protected:
+  virtual std::unique_ptr<Sender> around(std::unique_ptr<Sender> inner,
+                                         const ChannelName& name) = 0;
+  virtual std::unique_ptr<Receiver> around(std::unique_ptr<Receiver> inner,
+                                           const ChannelName& name) = 0;
+
+ private:
+  std::unique_ptr<Transport> inner_;
+};
+
+}  // namespace khoro::wrap
