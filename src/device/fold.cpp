@@ -117,15 +117,21 @@ struct Loops {
     }
   }
 
+  /// Whether it was a copy, which needs no arithmetic.
+  [[gnu::always_inline]] static bool copies(std::byte* to, Form form, const Operand* operands,
+                                            std::size_t operand_count, std::size_t begin,
+                                            std::size_t elements, std::uint32_t divisor) noexcept {
+    if (operand_count != 1 || divisor != 0) return false;
+    if (!alike && form != operands[0].form) return false;
+    const std::size_t size = form == Form::carry ? sizeof(Carry) : sizeof(Element);
+    const std::byte* const from = operands[0].data;
+    if (to != from) std::memcpy(to + begin * size, from + begin * size, elements * size);
+    return true;
+  }
+
   [[gnu::always_inline]] static void run(std::byte* to, Form form, const Operand* operands,
                                          std::size_t operand_count, std::size_t begin,
                                          std::size_t elements, std::uint32_t divisor) noexcept {
-    if (operand_count == 1 && divisor == 0 && (alike || form == operands[0].form)) {
-      const std::size_t size = form == Form::carry ? sizeof(Carry) : sizeof(Element);
-      const std::byte* const from = operands[0].data;
-      if (to != from) std::memcpy(to + begin * size, from + begin * size, elements * size);
-      return;
-    }
     if constexpr (alike) {
       if (operand_count == 2) return direct<2>(to, operands, begin, elements, divisor);
       if (operand_count == 3) return direct<3>(to, operands, begin, elements, divisor);
@@ -167,10 +173,19 @@ class DefaultControlWord {
 };
 #endif
 
+struct NoControlWord {};
+
+/// Integers do not care.
+template <class T>
+using ControlWord = std::conditional_t<std::is_floating_point_v<typename T::Accumulator>,
+                                       DefaultControlWord, NoControlWord>;
+
 template <class T, class Operation>
 void fold_baseline(std::byte* to, Form form, const Operand* operands, std::size_t operand_count,
                    std::size_t first, std::size_t elements, std::uint32_t divisor) noexcept {
-  const DefaultControlWord control;
+  if (Loops<T, Operation>::copies(to, form, operands, operand_count, first, elements, divisor))
+    return;
+  [[maybe_unused]] const ControlWord<T> control;
   Loops<T, Operation>::run(to, form, operands, operand_count, first, elements, divisor);
 }
 
@@ -181,7 +196,9 @@ template <class T, class Operation>
                                                             std::size_t operand_count,
                                                             std::size_t first, std::size_t elements,
                                                             std::uint32_t divisor) noexcept {
-  const DefaultControlWord control;
+  if (Loops<T, Operation>::copies(to, form, operands, operand_count, first, elements, divisor))
+    return;
+  [[maybe_unused]] const ControlWord<T> control;
   Loops<T, Operation>::run(to, form, operands, operand_count, first, elements, divisor);
 }
 
@@ -189,7 +206,9 @@ template <class T, class Operation>
 [[gnu::target("avx2,bmi,bmi2,lzcnt,movbe,avx512f,avx512bw,avx512dq,avx512vl")]] void fold_avx512(
     std::byte* to, Form form, const Operand* operands, std::size_t operand_count, std::size_t first,
     std::size_t elements, std::uint32_t divisor) noexcept {
-  const DefaultControlWord control;
+  if (Loops<T, Operation>::copies(to, form, operands, operand_count, first, elements, divisor))
+    return;
+  [[maybe_unused]] const ControlWord<T> control;
   Loops<T, Operation>::run(to, form, operands, operand_count, first, elements, divisor);
 }
 #endif

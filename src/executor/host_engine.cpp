@@ -123,6 +123,21 @@ void HostEngine::reshape(const CallArguments& call) {
   ++shape_;
 }
 
+void HostEngine::look_up(Known& known, Buffer buffer, std::int32_t chunk,
+                         std::uint64_t tile) const noexcept {
+  const Grid::Piece piece = grid_.piece(buffer, chunk, tile);
+  known = {piece.first << shift_[0], piece.count, shape_, tile};
+}
+
+void HostEngine::next_piece(Run& run) const noexcept {
+  const std::int32_t chunk = run.next++;
+  if (run.buffer == Buffer::scratch) return place_scratch(run, chunk);
+  const Grid::Piece piece = grid_.piece(run.buffer, chunk, run.tile);
+  run.data = base(run.buffer) + (piece.first << shift_[0]);
+  run.left = piece.count;
+  run.form = Form::dtype;
+}
+
 bool HostEngine::offer(std::uint32_t port, const Window& window, std::uint32_t stage,
                        std::uint64_t tile) noexcept {
   Windows& windows = windows_[port];

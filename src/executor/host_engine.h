@@ -36,23 +36,19 @@ class HostEngine {
   Form carry_form() const noexcept { return carry_form_; }
   std::uint64_t room() const noexcept { return room_; }
 
-  Run piece(std::uint32_t stage, Buffer buffer, std::int32_t chunk, std::uint64_t tile) noexcept {
-    if (buffer == Buffer::scratch) return scratch_piece(chunk);
-    if (tiles_ != 1) return located(buffer, chunk, tile);
+  void piece(Run& run, std::uint32_t stage, Buffer buffer, std::int32_t chunk,
+             std::uint64_t tile) noexcept {
+    run.tile = tile;
+    run.buffer = buffer;
+    run.next = run.last = chunk + 1;
+    if (buffer == Buffer::scratch) return place_scratch(run, chunk);
     Known& known = known_[stage];
-    if (known.shape != shape_) {
-      const Grid::Piece piece = grid_.piece(buffer, chunk, 0);
-      known = {piece.first << shift_[0], piece.count, shape_};
-    }
-    return {
-        base(buffer) + known.offset, known.elements, 0, chunk + 1, chunk + 1, buffer, Form::dtype};
+    if (known.shape != shape_ || known.tile != tile) look_up(known, buffer, chunk, tile);
+    run.data = base(buffer) + known.offset;
+    run.left = known.elements;
+    run.form = Form::dtype;
   }
-  void next_piece(Run& run) const noexcept {
-    const std::int32_t last = run.last;
-    run = run.buffer == Buffer::scratch ? scratch_piece(run.next)
-                                        : located(run.buffer, run.next, run.tile);
-    run.last = last;
-  }
+  void next_piece(Run& run) const noexcept;
   void hold(std::int32_t chunk, std::uint64_t elements, Form form) noexcept {
     held_[static_cast<std::size_t>(chunk)] = {elements, form};
   }
@@ -114,11 +110,12 @@ class HostEngine {
   }
 
  private:
-  /// A piece once looked up, of calls with one tile.
+  /// Where a stage's piece was when it was looked up last.
   struct Known {
     std::uint64_t offset = 0;  // bytes
     std::uint64_t elements = 0;
-    std::uint64_t shape = 0;  // for which it was looked up
+    std::uint64_t shape = 0;
+    std::uint64_t tile = 0;
   };
   struct Held {
     std::uint64_t elements = 0;
@@ -147,25 +144,12 @@ class HostEngine {
     // Inputs are read alone: programs that write them are refused when an execution is made.
     return buffer == Buffer::input ? const_cast<std::byte*>(buffers_.input) : buffers_.output;
   }
-  Run located(Buffer buffer, std::int32_t chunk, std::uint64_t tile) const noexcept {
-    const Grid::Piece piece = grid_.piece(buffer, chunk, tile);
-    return {base(buffer) + (piece.first << shift_[0]),
-            piece.count,
-            tile,
-            chunk + 1,
-            chunk + 1,
-            buffer,
-            Form::dtype};
-  }
-  Run scratch_piece(std::int32_t chunk) const noexcept {
+  void look_up(Known& known, Buffer buffer, std::int32_t chunk, std::uint64_t tile) const noexcept;
+  void place_scratch(Run& run, std::int32_t chunk) const noexcept {
     const auto i = static_cast<std::size_t>(chunk);
-    return {scratch_ + i * scratch_stride_,
-            held_[i].elements,
-            0,
-            chunk + 1,
-            chunk + 1,
-            Buffer::scratch,
-            held_[i].form};
+    run.data = scratch_ + i * scratch_stride_;
+    run.left = held_[i].elements;
+    run.form = held_[i].form;
   }
 
   const Image& image_;

@@ -8,7 +8,7 @@
 //   shift(form)                                 log2 of an element's bytes
 //   carry_form()                                Form::dtype where the carry type is the dtype
 //   room()                                      elements that fit a chunk of scratch
-//   piece(stage, buffer, chunk, tile)           a Run of one chunk; next_piece(run) the one after
+//   piece(run, stage, buffer, chunk, tile)      a Run of one chunk; next_piece(run) the one after
 //   hold(chunk, elements, form)                 what a chunk of scratch holds from now on
 //   take_token(t), give_token(t)                its counter, down if it is not 0, and up
 //   observe, release, acquire, payload_limit, publish, window, publish_put     the ends, by port
@@ -64,7 +64,7 @@ class Preparation {
       engine_.release(source.port);
     }
     if (move.signals >= 0) engine_.give_token(move.signals);
-    move = Move{};
+    move.clear();
   }
 
  private:
@@ -118,62 +118,74 @@ class Preparation {
     return move.elements == elements;
   }
 
+  /// What the pieces of a span come to.
   struct Whole {
-    Run run;
     std::uint64_t elements = 0;
     Form form = Form::dtype;
     bool contiguous = true;
   };
 
-  /// The memory of a span in this lane's tile.
-  KHORO_HD Whole whole(const Stage& stage, std::uint32_t stage_index, std::uint64_t tile) const {
+  /// The memory of a span in a tile. Runs, sources and sinks are filled where they lie: a copy of
+  /// what was just written field by field would wait for every field.
+  KHORO_HD Whole whole(Run& run, const Stage& stage, std::uint32_t stage_index,
+                       std::uint64_t tile) const {
+    if (stage.last - stage.first != 1) return many(run, stage, tile);
+    engine_.piece(run, stage_index, stage.buffer, stage.first, tile);
+    return {run.left, run.form, true};
+  }
+
+  KHORO_HD Whole many(Run& run, const Stage& stage, std::uint64_t tile) const {
     Whole whole;
-    if (stage.first == stage.last) {
-      whole.run.buffer = stage.buffer;
-      return whole;
-    }
-    whole.run = engine_.piece(stage_index, stage.buffer, stage.first, tile);
-    whole.elements = whole.run.left;
-    whole.form = whole.run.form;
-    if (stage.last - stage.first == 1) return whole;
-    whole.run.last = stage.last;
-    Run piece = whole.run;
-    for (std::int32_t chunk = stage.first + 1; chunk < stage.last; ++chunk) {
-      const std::byte* const end = piece.data + bytes(piece.left, piece.form);
+    run.buffer = stage.buffer;
+    run.tile = tile;
+    run.next = stage.first;
+    run.last = stage.last;
+    run.left = 0;
+    run.form = Form::dtype;
+    run.data = nullptr;
+    Run piece = run;
+    const std::byte* end = nullptr;
+    for (std::int32_t chunk = stage.first; chunk < stage.last; ++chunk) {
       engine_.next_piece(piece);
       if (piece.left == 0) continue;
-      if (whole.elements > 0 && piece.data != end) whole.contiguous = false;
-      if (piece.form != whole.form) whole.contiguous = false;
-      if (piece.form == Form::carry) whole.form = Form::carry;
+      if (whole.elements > 0 && (piece.data != end || piece.form != whole.form))
+        whole.contiguous = false;
+      if (piece.form == Form::carry || whole.elements == 0) whole.form = piece.form;
       whole.elements += piece.left;
+      end = piece.data + bytes(piece.left, piece.form);
     }
-    while (whole.run.left == 0 && whole.run.next < whole.run.last) engine_.next_piece(whole.run);
+    while (run.left == 0 && run.next < run.last) engine_.next_piece(run);
     if (whole.contiguous) {
-      whole.run.left = whole.elements;
-      whole.run.next = whole.run.last;
+      run.left = whole.elements;
+      run.next = run.last;
     }
     return whole;
   }
 
+  KHORO_HD Source& new_source(Verb verb) {
+    Source& source = lane_.sources[lane_.move.source_count];
+    source.verb = verb;
+    source.slot = nullptr;
+    return source;
+  }
+
   KHORO_HD void add_source(const Stage& stage, const Source& source, Form form) {
     Move& move = lane_.move;
-    const bool lone = move.source_count == 0;
-    lane_.sources[move.source_count] = source;
-    lane_.operands[move.source_count] = {source.run.data, source.run.form};
-    ++move.source_count;
+    Operand& operand = lane_.operands[move.source_count++];
+    operand.data = source.run.data;
+    operand.form = source.run.form;
     move.form = stage.flags & Stage::reduces ? engine_.carry_form() : form;
-    if (!lone) move.lendable = nullptr;
   }
 
   KHORO_HD Outlook read(const Stage& stage) {
-    const Whole span = whole(stage, lane_.stage, lane_.tile);
+    Source& source = new_source(Verb::read);
+    const Whole span = whole(source.run, stage, lane_.stage, lane_.tile);
     if (!agrees(span.elements)) return fail(Status::corrupt);
-    if (!span.contiguous) lane_.move.pieces = true;
-    lane_.move.lendable =
-        span.contiguous && engine_.lends_from(stage.buffer) ? span.run.data : nullptr;
-    Source source;
-    source.run = span.run;
-    source.verb = Verb::read;
+    Move& move = lane_.move;
+    if (!span.contiguous) move.pieces = true;
+    const bool lendable =
+        move.source_count == 0 && span.contiguous && engine_.lends_from(stage.buffer);
+    move.lendable = lendable ? source.run.data : nullptr;
     add_source(stage, source, span.form);
     return Outlook::fires;
   }
@@ -186,15 +198,15 @@ class Preparation {
     const Form form = head.form == Form::carry ? engine_.carry_form() : Form::dtype;
     const std::uint64_t elements = head.bytes >> engine_.shift(form);
     if (bytes(elements, form) != head.bytes || !agrees(elements)) return fail(Status::corrupt);
-    Source source;
+    Source& source = new_source(stage.verb);
     source.port = port();
-    source.verb = stage.verb;
-    source.stage = lane_.stage;
-    source.run.left = elements;
-    source.run.form = form;
     source.run.data = const_cast<std::byte*>(seen.message->data);  // read only, as a source
+    source.run.left = elements;
+    source.run.next = source.run.last = 0;
+    source.run.form = form;
     if (stage.verb == Verb::take && !fits_window(*seen.message, form, source))
       return fail(Status::corrupt);
+    lane_.move.lendable = nullptr;
     add_source(stage, source, source.run.form);
     return Outlook::fires;
   }
@@ -203,50 +215,48 @@ class Preparation {
   KHORO_HD bool fits_window(const Message& message, Form form, Source& source) {
     const auto window = engine_.oldest_window(source.port);
     if (!window.open) return false;
+    const std::uint64_t elements = source.run.left;
     const Stage& offered = engine_.stage(window.stage);
     if (offered.buffer == Buffer::scratch) {
-      if (source.run.left > engine_.room()) return false;
-      engine_.hold(offered.first, source.run.left, form);
+      if (elements > engine_.room()) return false;
+      engine_.hold(offered.first, elements, form);
     }
-    const Whole span = whole(offered, window.stage, window.tile);
-    if (span.elements != source.run.left) return false;
-    const bool in_place = message.by_reference && message.data == span.run.data;
-    if (in_place && span.form != form && span.elements > 0) return false;
-    if (!in_place) {
-      source.slot = message.data;
-      source.slot_form = form;
-      lane_.move.settles = true;
-    }
+    const Whole span = whole(source.run, offered, window.stage, window.tile);
+    if (span.elements != elements) return false;
     if (!span.contiguous) lane_.move.pieces = true;
-    source.run = span.run;
+    if (elements == 0) return true;
+    const bool in_place = message.by_reference && message.data == source.run.data;
+    if (in_place) return span.form == form;
+    source.slot = message.data;
+    source.slot_form = form;
+    lane_.move.settles = true;
     return true;
   }
 
   KHORO_HD Outlook write(const Stage& stage) {
     Move& move = lane_.move;
-    Sink sink;
-    sink.chunk = stage.first;
+    Sink& sink = lane_.sinks[move.sink_count];
     if (stage.buffer == Buffer::scratch) {
       if (move.elements > engine_.room()) return fail(Status::corrupt);
-      sink.run = engine_.piece(lane_.stage, stage.buffer, stage.first, lane_.tile);
+      engine_.piece(sink.run, lane_.stage, stage.buffer, stage.first, lane_.tile);
       sink.run.left = move.elements;
       sink.run.form = move.form;
       move.lendable = sink.run.data;
     } else {
-      const Whole span = whole(stage, lane_.stage, lane_.tile);
+      const Whole span = whole(sink.run, stage, lane_.stage, lane_.tile);
       if (!agrees(span.elements)) return fail(Status::corrupt);
       if (!span.contiguous) move.pieces = true;
-      sink.run = span.run;
       move.form = Form::dtype;
-      move.lendable = span.contiguous ? span.run.data : nullptr;
+      move.lendable = span.contiguous ? sink.run.data : nullptr;
     }
-    if (is_lent(sink.run, move.elements)) return Outlook::waits;
-    add_sink(sink);
+    if (engine_.lends() && is_lent(sink.run, move.elements)) return Outlook::waits;
+    sink.kind = Sink::Kind::write;
+    sink.chunk = stage.first;
+    ++move.sink_count;
     return Outlook::fires;
   }
 
   KHORO_HD bool is_lent(Run run, std::uint64_t elements) {
-    if (!engine_.lends()) return false;
     for (std::uint64_t left = elements; left > 0;) {
       const std::uint64_t piece = run.left < left ? run.left : left;
       if (engine_.lent(run.data, bytes(piece, run.form))) return true;
@@ -256,63 +266,68 @@ class Preparation {
     return false;
   }
 
-  KHORO_HD void add_sink(const Sink& sink) { lane_.sinks[lane_.move.sink_count++] = sink; }
-
-  KHORO_HD Outlook send() {
+  /// The next sink, for a message of the value as it stands.
+  KHORO_HD Sink& new_message() {
     const Move& move = lane_.move;
-    Sink sink;
+    Sink& sink = lane_.sinks[move.sink_count];
     sink.port = port();
     sink.bytes = bytes(move.elements, move.form);
-    sink.run.form = move.form;
     sink.run.left = move.elements;
+    sink.run.next = sink.run.last = 0;
+    sink.run.form = move.form;
+    return sink;
+  }
+
+  KHORO_HD Outlook send() {
+    Move& move = lane_.move;
+    Sink& sink = new_message();
     if (move.lendable != nullptr && engine_.may_lend(sink.port, sink.bytes)) {
       if (engine_.acquire(sink.port, 0) == nullptr) return Outlook::waits;
       sink.kind = Sink::Kind::reference;
       sink.run.data = const_cast<std::byte*>(move.lendable);
     } else {
       if (sink.bytes > engine_.payload_limit(sink.port)) return fail(Status::corrupt);
+      std::byte* const room = engine_.acquire(sink.port, sink.bytes);
+      if (room == nullptr) return Outlook::waits;
       sink.kind = Sink::Kind::send;
-      sink.run.data = engine_.acquire(sink.port, sink.bytes);
-      if (sink.run.data == nullptr) return Outlook::waits;
+      sink.run.data = room;
     }
-    add_sink(sink);
+    ++move.sink_count;
     return Outlook::fires;
   }
 
   KHORO_HD Outlook put() {
-    const Move& move = lane_.move;
     const Window* const window = engine_.window(port());
     if (window == nullptr) return Outlook::waits;
-    Sink sink;
-    sink.kind = Sink::Kind::put;
-    sink.port = port();
-    sink.run.left = move.elements;
-    sink.run.form = move.form;
+    Sink& sink = new_message();
     // A window in output takes the dtype alone.
-    if (bytes(move.elements, move.form) > window->bytes) sink.run.form = Form::dtype;
-    sink.bytes = bytes(move.elements, sink.run.form);
+    if (sink.bytes > window->bytes) {
+      sink.run.form = Form::dtype;
+      sink.bytes = bytes(lane_.move.elements, Form::dtype);
+    }
     const bool direct = window->data != nullptr;
     if (sink.bytes > (direct ? window->bytes : engine_.payload_limit(sink.port)))
       return fail(Status::corrupt);
     std::byte* const slot = engine_.acquire(sink.port, direct ? 0 : sink.bytes);
     if (slot == nullptr) return Outlook::waits;
+    sink.kind = Sink::Kind::put;
     sink.run.data = direct ? window->data : slot;
-    add_sink(sink);
+    ++lane_.move.sink_count;
     return Outlook::fires;
   }
 
   KHORO_HD Outlook offer(const Stage& stage) {
+    Run run;
     Whole span;
     if (stage.buffer == Buffer::scratch) {
-      span.run = engine_.piece(lane_.stage, stage.buffer, stage.first, lane_.tile);
-      span.run.form = engine_.carry_form();
-      span.run.left = span.elements = engine_.room();
+      engine_.piece(run, lane_.stage, stage.buffer, stage.first, lane_.tile);
+      run.form = engine_.carry_form();
+      run.left = span.elements = engine_.room();
     } else {
-      span = whole(stage, lane_.stage, lane_.tile);
+      span = whole(run, stage, lane_.stage, lane_.tile);
     }
-    if (is_lent(span.run, span.elements)) return Outlook::waits;
-    const Window window{span.contiguous ? span.run.data : nullptr,
-                        bytes(span.elements, span.run.form)};
+    if (engine_.lends() && is_lent(run, span.elements)) return Outlook::waits;
+    const Window window{span.contiguous ? run.data : nullptr, bytes(span.elements, run.form)};
     if (!engine_.offer(port(), window, lane_.stage, lane_.tile)) return Outlook::waits;
     return Outlook::fires;
   }

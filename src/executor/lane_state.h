@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "base/device.h"
 #include "base/dtype.h"
 #include "device/fold.h"
 #include "executor/progress.h"
@@ -60,6 +61,18 @@ struct Move {
   bool counted = false;       // `elements` is known
   bool pieces = false;        // some run has more than one piece
   bool settles = false;       // some window is to be copied from its slot first
+
+  /// For the next step. What is not reset here is set before it is read.
+  KHORO_HD void clear() noexcept {
+    elements = 0;
+    source_count = 0;
+    sink_count = 0;
+    divisor = 0;
+    signals = -1;
+    counted = false;
+    pieces = false;
+    settles = false;
+  }
 };
 
 /// What the leader of a team found, for all to follow.
