@@ -8,13 +8,10 @@
 #include <cstdint>
 
 #ifdef __CUDACC__
+#include <cuda/atomic>
 #define KHORO_HD __host__ __device__
 #else
 #define KHORO_HD
-#endif
-
-#ifdef __CUDA_ARCH__
-#include <cuda/atomic>
 #endif
 
 namespace khoro {

@@ -5,6 +5,7 @@
 // is branch-free on values, so that a vector of elements and a single one give the same bits.
 
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 #include "base/device.h"
@@ -26,16 +27,24 @@ using Bits = std::conditional_t<
     std::conditional_t<sizeof(T) == 4, std::uint32_t,
                        std::conditional_t<sizeof(T) == 8, std::uint64_t, Uint128>>>;
 
+template <class To, class From>
+KHORO_HD inline To same_bits(From value) noexcept {
+  static_assert(sizeof(To) == sizeof(From));
+  To result;
+  std::memcpy(&result, &value, sizeof(To));
+  return result;
+}
+
 /// Converts between an element in memory and its accumulator; bf16 is rounded to nearest even, and
 /// stays a NaN if it is one. Integers are cut to the width of the target.
 template <class To, class From>
-KHORO_HD constexpr To convert(From value) noexcept {
+KHORO_HD inline To convert(From value) noexcept {
   if constexpr (std::is_same_v<To, From>) {
     return value;
   } else if constexpr (std::is_same_v<From, Bf16>) {
-    return __builtin_bit_cast(float, static_cast<std::uint32_t>(value.bits) << 16);
+    return same_bits<float>(static_cast<std::uint32_t>(value.bits) << 16);
   } else if constexpr (std::is_same_v<To, Bf16>) {
-    const auto bits = __builtin_bit_cast(std::uint32_t, value);
+    const auto bits = same_bits<std::uint32_t>(value);
     const std::uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
     const std::uint32_t quiet = bits >> 16 | 0x40;
     const bool nan = (bits & 0x7fffffff) > 0x7f800000;
@@ -47,7 +56,7 @@ KHORO_HD constexpr To convert(From value) noexcept {
 
 struct Sum {
   template <class T>
-  KHORO_HD static constexpr T apply(T a, T b) noexcept {
+  KHORO_HD static inline T apply(T a, T b) noexcept {
     if constexpr (std::is_floating_point_v<T>)
       return a + b;
     else  // in unsigned, where wrapping is defined
@@ -59,17 +68,17 @@ struct Sum {
 template <bool greatest>
 struct Extreme {
   template <class T>
-  KHORO_HD static constexpr T apply(T a, T b) noexcept {
+  KHORO_HD static inline T apply(T a, T b) noexcept {
     if constexpr (std::is_floating_point_v<T>) {
-      const auto x = __builtin_bit_cast(Bits<T>, a);
-      const auto y = __builtin_bit_cast(Bits<T>, b);
+      const auto x = same_bits<Bits<T>>(a);
+      const auto y = same_bits<Bits<T>>(b);
       const bool first = greatest ? a > b : a < b;
       const bool second = greatest ? b > a : b < a;
       // Equal values differ at most in the sign of zero. The bits of a NaN or'ed with any others
       // are those of a NaN.
       const bool both = greatest && a == b;
       const Bits<T> same = both ? x & y : x | y;
-      return __builtin_bit_cast(T, first ? x : (second ? y : same));
+      return same_bits<T>(first ? x : (second ? y : same));
     } else {
       const bool first = greatest ? a > b : a < b;
       return first ? a : b;
@@ -81,7 +90,7 @@ using Max = Extreme<true>;
 
 /// Integers truncate toward zero.
 template <class T>
-KHORO_HD constexpr T divide(T value, std::uint32_t divisor) noexcept {
+KHORO_HD inline T divide(T value, std::uint32_t divisor) noexcept {
   if constexpr (std::is_floating_point_v<T>) {
     return value / static_cast<T>(divisor);
   } else if constexpr (sizeof(T) == 16) {
@@ -104,7 +113,7 @@ struct Types {
 
 namespace detail {
 template <class Alike, class Average, class F>
-KHORO_HD constexpr auto visit_reduction(Reduction reduction, F&& f) {
+KHORO_HD inline auto visit_reduction(Reduction reduction, F&& f) {
   switch (reduction) {
     case Reduction::min:
       return f(Alike{}, Min{});
@@ -122,7 +131,7 @@ KHORO_HD constexpr auto visit_reduction(Reduction reduction, F&& f) {
 /// Calls f(Types<...>{}, Operation{}) for a dtype and a reduction. The one place where kernels for
 /// host and device come from.
 template <class F>
-KHORO_HD constexpr auto visit(Dtype dtype, Reduction reduction, F&& f) {
+KHORO_HD inline auto visit(Dtype dtype, Reduction reduction, F&& f) {
   using i32 = std::int32_t;
   using i64 = std::int64_t;
   switch (dtype) {
