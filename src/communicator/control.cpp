@@ -115,18 +115,6 @@ Control::Watch Control::at(Time when, Callback callback) {
   return Watch(*this, add({std::move(callback), -1, true, when}));
 }
 
-void Control::serve(std::unique_ptr<Meeting> meeting) {
-  // Shared by the callback and its copies; the last one ends with the entry.
-  std::shared_ptr<Meeting> shared = std::move(meeting);
-  int descriptor = shared->descriptor();
-  auto advance = [this, shared] {
-    shared->advance();
-    // The number of the entry that runs now is its own.
-    if (shared->over()) drop(running_);
-  };
-  add({advance, descriptor, false, never});
-}
-
 std::size_t Control::size() const {
   std::lock_guard lock(mutex_);
   return entries_.size();

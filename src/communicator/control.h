@@ -13,12 +13,12 @@
 
 #include "base/descriptor.h"
 #include "base/time.h"
-#include "rendezvous/meeting.h"
 
 namespace khoro {
 
 /// The control thread of a process: asleep until a peer's process ends, a visitor comes to a
-/// meeting, or a time has come. It costs nothing while nothing happens, and never touches payload.
+/// meeting that is served here, or a time has come. It costs nothing while nothing happens, and
+/// never touches payload.
 ///
 /// Callbacks run on it one after the other and do not block: they note what happened, ring
 /// doorbells, and may add and drop watches, their own among them.
@@ -65,10 +65,8 @@ class Control {
   [[nodiscard]] Watch while_readable(int descriptor, Callback callback);
   /// Calls once, when the machine's clock shows `when` or later.
   [[nodiscard]] Watch at(Time when, Callback callback);
-  /// Serves a meeting until it is over.
-  void serve(std::unique_ptr<Meeting> meeting);
 
-  /// Watches and meetings in force.
+  /// Watches in force.
   std::size_t size() const;
 
  private:

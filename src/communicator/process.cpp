@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "rendezvous/meeting.h"
 
 namespace khoro {
 

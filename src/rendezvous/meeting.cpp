@@ -320,6 +320,13 @@ void Meeting::check_clock(Time now) {
   }
 }
 
+/// Explicitly: a forked child may hold copies of the descriptors, which would keep them in the set.
+void Meeting::forget(const Visitor& visitor) {
+  ::epoll_ctl(events_.number(), EPOLL_CTL_DEL, visitor.socket.number(), nullptr);
+  if (visitor.introduction.pidfd)
+    ::epoll_ctl(events_.number(), EPOLL_CTL_DEL, visitor.introduction.pidfd.number(), nullptr);
+}
+
 void Meeting::sweep() {
   for (auto next = visitors_.begin(); next != visitors_.end();) {
     Visitor& visitor = *next->second;
@@ -327,10 +334,7 @@ void Meeting::sweep() {
       ++next;
       continue;
     }
-    // Explicitly: a forked child may hold copies, which would keep them in the set.
-    ::epoll_ctl(events_.number(), EPOLL_CTL_DEL, visitor.socket.number(), nullptr);
-    if (visitor.introduction.pidfd)
-      ::epoll_ctl(events_.number(), EPOLL_CTL_DEL, visitor.introduction.pidfd.number(), nullptr);
+    forget(visitor);
     in_flight_ -= visitor.in_flight;
     auto seat = seated_.find(visitor.rank);
     if (seat != seated_.end() && seat->second == &visitor) seated_.erase(seat);
@@ -360,8 +364,11 @@ void Meeting::end() {
   phase_ = Phase::over;
   if (refusals_ > most_audit_lines)
     log(LogLevel::warn, "rendezvous: refused {} more connections", refusals_ - most_audit_lines);
+  // Nothing is left to be readable: whoever waits for the meeting is not woken again.
+  for (auto& [number, visitor] : visitors_) forget(*visitor);
   seated_.clear();
   visitors_.clear();
+  ::epoll_ctl(events_.number(), EPOLL_CTL_DEL, timer_.number(), nullptr);
   pause_listening();
   listener_ = Descriptor();
 }

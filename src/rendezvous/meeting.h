@@ -29,7 +29,7 @@ class Meeting {
   Meeting(const Meeting&) = delete;
   Meeting& operator=(const Meeting&) = delete;
 
-  /// Readable when advance() has something to do.
+  /// Readable when advance() has something to do; never again once it is over.
   int descriptor() const noexcept { return events_.number(); }
   void advance() noexcept;
   /// Nobody can join any more and everybody was told: it may be destroyed.
@@ -67,6 +67,7 @@ class Meeting {
   [[nodiscard]] bool watch(const Descriptor& descriptor, std::uint64_t tag);
   void change(const Visitor& visitor, std::uint32_t events);
   void check_clock(Time now);
+  void forget(const Visitor& visitor);
   void sweep();
   void arm_timer(Time now);
   void end();

@@ -146,21 +146,29 @@ TEST_CASE("a callback that throws does not end the control thread", "[communicat
   CHECK(eventually([&] { return ran.load(); }));
 }
 
-TEST_CASE("the control thread serves a meeting until it is over", "[communicator]") {
-  int before = open_descriptors();
-  {
-    Control control;
-    for (int round = 0; round < 20; ++round) {
-      UniqueId id = UniqueId::draw();
-      control.serve(std::make_unique<Meeting>(id));
+TEST_CASE("the control thread serves a meeting, and is not woken by it once it is over",
+          "[communicator]") {
+  Control control;
+  for (bool fails : {false, true}) {
+    UniqueId id = UniqueId::draw();
+    Meeting meeting(id);
+    std::atomic<bool> over{false};
+    std::atomic<int> calls_when_over{0};
+    auto watch = control.while_readable(meeting.descriptor(), [&] {
+      if (over) ++calls_when_over;
+      meeting.advance();
+      over = meeting.over();
+    });
+    if (fails) {
+      Outcome outcome = outcome_of([&] { join(id, guest(0, 2), in_seconds(0.1)); });
+      CHECK(outcome.code == Code::timeout);
+    } else {
       for (auto& outcome : join_all(id, 4)) CHECK(outcome.text == "");
     }
-    CHECK(eventually([&] { return control.size() == 0; }));
-    // One that nobody comes to ends with the thread.
-    control.serve(std::make_unique<Meeting>(UniqueId::draw()));
-    CHECK(control.size() == 1);
+    CHECK(eventually([&] { return over.load(); }));
+    ::poll(nullptr, 0, 100);
+    CHECK(calls_when_over == 0);
   }
-  CHECK(open_descriptors() == before);
 }
 
 TEST_CASE("an idle control thread uses no processor time", "[communicator]") {
@@ -168,7 +176,8 @@ TEST_CASE("an idle control thread uses no processor time", "[communicator]") {
   pid_t child = sleeping_child();
   Descriptor pidfd = pidfd_of(child);
   auto watch = control.when_ended(pidfd.number(), [] {});
-  control.serve(std::make_unique<Meeting>(UniqueId::draw()));
+  Meeting meeting(UniqueId::draw());
+  auto open = control.while_readable(meeting.descriptor(), [&] { meeting.advance(); });
   auto used = [] {
     rusage usage;
     ::getrusage(RUSAGE_SELF, &usage);
