@@ -61,7 +61,8 @@ khoroResult_t khoroCommInitRank(khoroComm_t* comm, int nranks, khoroUniqueId id,
 khoroResult_t khoroCommInitWorld(khoroComm_t* comm) {
   return guard([&] {
     khoro::check_out(comm, "comm");
-    make(comm, [] { return khoro::init_world(); });
+    const int thread = khoro::claim_thread_of_world();
+    make(comm, [thread] { return khoro::init_world(thread); });
   });
 }
 

@@ -70,7 +70,7 @@ std::unique_ptr<Communicator> init_rank(const std::array<char, 128>& id, int ran
   return join_at(UniqueId::decode(id), ranks, rank, read_settings());
 }
 
-std::unique_ptr<Communicator> init_world() {
+int claim_thread_of_world() {
   const Settings settings = read_settings();
   if (settings.rank < 0 || settings.size < 1 || settings.key_descriptor < 0)
     throw Error(
@@ -84,6 +84,11 @@ std::unique_ptr<Communicator> init_world() {
         fmt::format("all {} ranks of this process have joined the launcher's job; start more "
                     "with `khoro run --threads`",
                     settings.threads));
+  return thread;
+}
+
+std::unique_ptr<Communicator> init_world(int thread) {
+  const Settings settings = read_settings();
   const auto ranks = static_cast<int>(settings.size);
   const int rank = static_cast<int>(settings.rank) + thread;
   const Key key = read_job_key(static_cast<int>(settings.key_descriptor));

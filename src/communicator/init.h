@@ -17,8 +17,12 @@ std::array<char, 128> make_unique_id();
 /// Joins as rank `rank` of `ranks`; blocks until all have come. Thread-safe.
 std::unique_ptr<Communicator> init_rank(const std::array<char, 128>& id, int ranks, int rank);
 
-/// Joins the job that the launcher describes, as the next thread of this process. Thread-safe.
-std::unique_ptr<Communicator> init_world();
+/// Takes the place of the next thread of this process in the job that the launcher describes, so
+/// that the order of calls decides. Throws invalid_usage without a launcher, or when all threads of
+/// this process have joined. Thread-safe.
+int claim_thread_of_world();
+/// Joins the launcher's job in a place that was claimed; blocks as init_rank. Thread-safe.
+std::unique_ptr<Communicator> init_world(int thread);
 
 /// All ranks of a new communicator, by rank, connected without a meeting.
 std::vector<std::unique_ptr<Communicator>> init_all_host(int ranks);

@@ -153,6 +153,16 @@ static void inits_in_a_group(int ranks) {
   }
 }
 
+/* So that a program can join ranks until none is left. */
+static void a_launcher_is_missed_at_the_call(void) {
+  khoroComm_t comm = NULL;
+  OK(khoroGroupStart());
+  CHECK_RESULT(khoroInvalidUsage, khoroCommInitWorld(&comm));
+  CHECK_WORDS("khoro run");
+  OK(khoroGroupEnd());
+  CHECK(comm == NULL);
+}
+
 int main(void) {
   for (int ranks = 1; ranks <= most; ++ranks) {
     one_thread_drives_all_ranks(ranks, 3);
@@ -164,5 +174,6 @@ int main(void) {
   run_threads(4, ping_pong);
   run_threads(2, errors);
   destroyed_inside();
+  a_launcher_is_missed_at_the_call();
   return 0;
 }
