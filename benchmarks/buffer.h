@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <new>
+
+namespace khoro::benchmark {
+
+/// Page-aligned memory with a guard of 64 bytes before and after what a call uses.
+class Buffer {
+ public:
+  /// Touches every page, so that it lies where its thread runs. Throws std::bad_alloc.
+  explicit Buffer(std::size_t bytes)
+      : memory_(static_cast<std::byte*>(::operator new(bytes + 2 * page, std::align_val_t(page)))) {
+    prepare(bytes);
+  }
+
+  std::byte* data() noexcept { return memory_.get() + page; }
+
+  /// Overwrites the first `used` bytes and the guards around them.
+  void prepare(std::size_t used) noexcept {
+    std::fill(data() - guard, data() + used + guard, sentinel);
+  }
+
+  /// Whether nobody wrote to the guards since prepare(used).
+  bool intact(std::size_t used) noexcept {
+    const auto untouched = [](std::byte* first) {
+      return std::all_of(first, first + guard, [](std::byte byte) { return byte == sentinel; });
+    };
+    return untouched(data() - guard) && untouched(data() + used);
+  }
+
+ private:
+  static constexpr std::size_t page = 4096;
+  static constexpr std::size_t guard = 64;
+  static constexpr std::byte sentinel{0xa5};
+
+  struct Free {
+    void operator()(std::byte* memory) const noexcept {
+      ::operator delete(memory, std::align_val_t(page));
+    }
+  };
+  std::unique_ptr<std::byte, Free> memory_;
+};
+
+}  // namespace khoro::benchmark

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "harness.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <thread>
+
+#include "measurement.h"
+#include "options.h"
+#include "ranks.h"
+#include "report.h"
+
+namespace khoro::benchmark {
+namespace {
+
+struct Program {
+  const Collective& collective;
+  const Options& options;
+  std::vector<std::string> arguments;
+  std::vector<std::string> environment;  // Khoro's part
+  int threads;
+  std::atomic<bool> right{true};
+};
+
+Report::Start describe(const Program& program, khoroComm_t comm) {
+  int ranks = 0;
+  check(khoroCommCount(comm, &ranks), "khoroCommCount", comm);
+  std::vector<std::int64_t> processes(ranks);
+  const std::int64_t mine = getpid();
+  check(khoroAllGather(&mine, processes.data(), 1, khoroInt64, comm, nullptr), "khoroAllGather",
+        comm);
+  return {std::string(program.collective.program), program.arguments, program.environment,
+          std::move(processes), program.threads};
+}
+
+/// The life of one rank. A failure ends this rank's calls and frees those that wait for it.
+void run_rank(Program& program, khoroComm_t comm) {
+  int rank = -1;
+  try {
+    check(khoroCommUserRank(comm, &rank), "khoroCommUserRank", comm);
+    const Report::Start start = describe(program, comm);
+    std::optional<Report> report;
+    if (rank == 0) report.emplace(program.options, start);
+    Measurement measurement(program.collective, program.options, comm, report ? &*report : nullptr);
+    if (!measurement.run()) program.right = false;
+  } catch (const std::exception& failure) {
+    program.right = false;
+    fmt::print(stderr, "{}: rank {}: {}\n", program.collective.program, rank, failure.what());
+    const khoroResult_t aborted = khoroCommAbort(comm);
+    if (aborted != khoroSuccess)
+      fmt::print(stderr, "{}: rank {}: abort: {}\n", program.collective.program, rank,
+                 khoroGetErrorString(aborted));
+  }
+  if (khoroCommDestroy(comm) != khoroSuccess) {
+    program.right = false;
+    fmt::print(stderr, "{}: rank {}: destroy: {}\n", program.collective.program, rank,
+               khoroGetLastError(nullptr));
+  }
+}
+
+}  // namespace
+
+int run(const Collective& collective, int argc, char** argv, char** environment) {
+  int exit_code = 0;
+  const std::string name(collective.program);
+  const std::optional<Options> options = read_options(name, argc, argv, exit_code);
+  if (!options) return exit_code;
+
+  std::vector<khoroComm_t> comms;
+  try {
+    comms = join(*options);
+  } catch (const Failure& failure) {
+    fmt::print(stderr, "{}: {}\n", name, failure.what());
+    return 1;
+  }
+  Program program{collective, *options, {argv, argv + argc}, {}, static_cast<int>(comms.size())};
+  for (char** variable = environment; *variable; ++variable) {
+    if (std::strncmp(*variable, "KHORO_", 6) == 0) program.environment.emplace_back(*variable);
+  }
+  std::vector<std::thread> others;
+  for (std::size_t k = 1; k < comms.size(); ++k)
+    others.emplace_back(run_rank, std::ref(program), comms[k]);
+  run_rank(program, comms.front());
+  for (std::thread& other : others) other.join();
+  return program.right ? 0 : 1;
+}
+
+}  // namespace khoro::benchmark

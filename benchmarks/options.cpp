@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "options.h"
+
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+
+namespace khoro::benchmark {
+namespace {
+
+std::size_t read_size(const std::string& text) {
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  const std::string unit(end);
+  double factor = 1;
+  if (unit == "K" || unit == "k") factor = 1024.0;
+  if (unit == "M" || unit == "m") factor = 1024.0 * 1024;
+  if (unit == "G" || unit == "g") factor = 1024.0 * 1024 * 1024;
+  const double bytes = number * factor;
+  if (end == text.c_str() || (factor == 1 && !unit.empty()) || !(bytes >= 0 && bytes < 0x1p62))
+    throw CLI::ValidationError("'" + text + "' is no size: a number, then K, M, G or nothing");
+  return static_cast<std::size_t>(bytes);
+}
+
+/// The rows that `word` names: one, or all of them.
+template <class Row>
+std::vector<Row> choose(std::span<const Row> rows, const std::string& what,
+                        const std::string& word) {
+  if (word == "all") return {rows.begin(), rows.end()};
+  std::vector<std::string_view> names;
+  for (const Row& row : rows) {
+    if (row.name == word) return {row};
+    names.push_back(row.name);
+  }
+  throw CLI::ValidationError(fmt::format("Khoro has no {} '{}': choose one of {}, all", what, word,
+                                         fmt::join(names, ", ")));
+}
+
+/// Flags of nccl-tests that ask for what is not there. Their neutral value is accepted.
+struct Refused {
+  const char* flags;
+  const char* neutral;
+  const char* reason;
+};
+
+constexpr Refused refused[] = {
+    {"-g,--ngpus", "1", "ranks live on host memory; use -t, or khoro run -n P --threads T"},
+    {"-y,--stream_null", "1", "host communicators know the null stream only"},
+    {"-G,--cudagraph", "0", "there are no graphs on host memory"},
+    {"-R,--local_register", "0", "there is no registration of buffers yet"},
+    {"-x,--cta_policy", "0", "there are no thread blocks on host memory"},
+    {"-D,--device_implementation", "0", "there is no device implementation on host memory"},
+    {"-V,--device_cta_count", "0", "there are no thread blocks on host memory"},
+    {"-M,--memory_report", "0", "there is no memory report yet"},
+    {"-u,--unalign", "0", "buffers are always aligned to pages"},
+};
+
+void add_refused(CLI::App& app) {
+  for (const Refused& flag : refused) {
+    const std::string help = fmt::format("only {}: {}", flag.neutral, flag.reason);
+    app.add_option_function<std::string>(
+           flag.flags,
+           [flag](const std::string& value) {
+             if (value != flag.neutral)
+               throw CLI::ValidationError(
+                   fmt::format("{} {} is not supported: {}", flag.flags, value, flag.reason));
+           },
+           help)
+        ->type_name("N");
+  }
+}
+
+void add_size(CLI::App& app, const char* flags, std::size_t& into, const char* help) {
+  app.add_option_function<std::string>(
+         flags, [&into](const std::string& text) { into = read_size(text); }, help)
+      ->type_name("SIZE");
+}
+
+void add_scan(CLI::App& app, Options& options) {
+  add_size(app, "-b,--minbytes", options.min_bytes, "smallest size (32M)");
+  add_size(app, "-e,--maxbytes", options.max_bytes, "largest size (32M)");
+  add_size(app, "-i,--stepbytes", options.step_bytes, "added from size to size (1M)");
+  app.add_option("-f,--stepfactor", options.step_factor, "multiplies from size to size (1: add)")
+      ->check(CLI::Range(std::size_t{1}, std::size_t{1} << 40))
+      ->type_name("N");
+}
+
+void add_loops(CLI::App& app, Options& options) {
+  const auto add = [&app](const char* flags, auto& into, int least, const char* help) {
+    app.add_option(flags, into, help)
+        ->check(CLI::Range(least, std::numeric_limits<int>::max()))
+        ->type_name("N");
+  };
+  add("-t,--nthreads", options.threads, 1, "ranks of this process, each a thread (1)");
+  add("-n,--iters", options.iterations, 1, "timed iterations (20)");
+  add("-w,--warmup_iters", options.warmups, 0, "iterations before each size, not timed (5)");
+  add("-m,--agg_iters", options.aggregate, 1, "calls in one group per iteration (1)");
+  add("-N,--run_cycles", options.cycles, 0, "repeats the scan; 0: without end (1)");
+  add("-c,--check", options.checks, 0, "checked calls per size; 0: none (1)");
+  add("-T,--timeout", options.timeout_s, 0, "deadline of a call in seconds; 0: Khoro's (0)");
+}
+
+void add_choices(CLI::App& app, Options& options, int& average) {
+  app.add_option_function<std::string>(
+         "-o,--op",
+         [&options](const std::string& word) { options.ops = choose(ops(), "reduction", word); },
+         "sum, max, min, avg or all; only for reductions (sum)")
+      ->type_name("OP");
+  app.add_option_function<std::string>(
+         "-d,--datatype",
+         [&options](const std::string& word) { options.types = choose(types(), "type", word); },
+         "int32, int64, float, double, bfloat16 or all (float)")
+      ->type_name("TYPE");
+  app.add_option_function<std::string>(
+         "-r,--root", [](const std::string&) {},
+         "accepted and without effect: these collectives have no root")
+      ->type_name("N");
+  const auto add_switch = [&app](const char* flags, bool& into, const char* help) {
+    app.add_option(flags, into, help)->type_name("0|1");
+  };
+  add_switch("-p,--parallel_init", options.parallel_init, "each thread joins by itself (0)");
+  add_switch("-z,--blocking", options.blocking, "a barrier after each call (0)");
+  add_switch("-C,--report_cputime", options.cpu_time, "time used by the CPU, not by the clock (0)");
+  add_switch("-S,--report_timestamps", options.timestamps, "when each row was measured (0)");
+  app.add_option("-a,--average", average, "time of 0: rank 0, 1: mean, 2: least, 3: most (1)")
+      ->check(CLI::Range(0, 3))
+      ->type_name("0|1|2|3");
+  app.add_option("-J,--output_file", options.json_file, "writes the table as JSON too")
+      ->type_name("FILE");
+}
+
+}  // namespace
+
+std::optional<std::size_t> Options::after(std::size_t bytes) const noexcept {
+  std::size_t next = 0;
+  const bool overflow = step_factor > 1 ? __builtin_mul_overflow(bytes, step_factor, &next)
+                                        : __builtin_add_overflow(bytes, step_bytes, &next);
+  if (overflow || next > max_bytes) return std::nullopt;
+  return next;
+}
+
+std::optional<Options> read_options(const std::string& program, int argc, char** argv,
+                                    int& exit_code) {
+  CLI::App app("Measures a collective and checks its results, as nccl-tests do.", program);
+  Options options;
+  options.types = choose(types(), "type", "float");
+  options.ops = choose(ops(), "reduction", "sum");
+  int average = static_cast<int>(options.average);
+  add_scan(app, options);
+  add_loops(app, options);
+  add_choices(app, options, average);
+  add_refused(app);
+  try {
+    app.parse(argc, argv);
+    if (options.min_bytes > options.max_bytes)
+      throw CLI::ValidationError("-b is larger than -e: nothing to measure");
+    if (options.step_factor == 1 && options.step_bytes == 0)
+      throw CLI::ValidationError("-i 0: the scan would never end");
+    if (options.step_factor > 1 && options.min_bytes == 0)
+      throw CLI::ValidationError("-b 0 with -f: the scan would never end");
+  } catch (const CLI::ParseError& error) {
+    exit_code = app.exit(error) == 0 ? 0 : 2;
+    return std::nullopt;
+  }
+  options.average = static_cast<Average>(average);
+  return options;
+}
+
+}  // namespace khoro::benchmark

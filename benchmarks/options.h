@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "values.h"
+
+namespace khoro::benchmark {
+
+/// Which rank's time a row shows; the values are nccl-tests'.
+enum class Average { rank_0 = 0, mean = 1, least = 2, most = 3 };
+
+/// What nccl-tests' command line says. Sizes are in bytes.
+struct Options {
+  std::optional<int> threads;  // not said: what the launcher says, else 1
+  std::size_t min_bytes = 32 << 20;
+  std::size_t max_bytes = 32 << 20;
+  std::size_t step_bytes = 1 << 20;
+  std::size_t step_factor = 1;  // 1: step by bytes
+  int iterations = 20;
+  int warmups = 5;
+  int aggregate = 1;
+  int cycles = 1;  // 0: without end
+  int checks = 1;
+  std::vector<TypeRow> types;
+  std::vector<OpRow> ops;
+  Average average = Average::mean;
+  bool parallel_init = false;
+  bool blocking = false;
+  bool cpu_time = false;
+  bool timestamps = false;
+  std::int64_t timeout_s = 0;  // 0: Khoro's default deadline
+  std::string json_file;       // empty: none
+
+  /// The size after `bytes`, or nothing when the scan is over.
+  std::optional<std::size_t> after(std::size_t bytes) const noexcept;
+};
+
+/// Reads the command line. Where the program is to end at once (--help, a mistake), it prints and
+/// returns the exit code in `exit_code` and no options.
+std::optional<Options> read_options(const std::string& program, int argc, char** argv,
+                                    int& exit_code);
+
+}  // namespace khoro::benchmark

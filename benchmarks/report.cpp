@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <khoro/khoro.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+
+#include "ranks.h"
+
+namespace khoro::benchmark {
+namespace {
+
+std::string now() {
+  return fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(std::time(nullptr)));
+}
+
+/// A number in `width` characters, with as many digits after the point as fit.
+std::string fitted(double value, int width) {
+  int digits = 0;
+  for (double power = 1; value >= power; power *= 10) ++digits;
+  if (digits < width - 2) return fmt::format("{:{}.2f}", value, width);
+  if (digits < width - 1) return fmt::format("{:{}.1f}", value, width);
+  if (digits <= width) return fmt::format("{:{}.0f}", value, width);
+  return fmt::format("{:{}.0e}", value, width);
+}
+
+std::string half(const std::optional<Result>& measured) {
+  if (!measured) return fmt::format("  {:>7}  {:>6}  {:>6}  {:>6}", "N/A", "N/A", "N/A", "N/A");
+  const Result& result = *measured;
+  return fmt::format("  {}  {}  {}  {:>6}", fitted(result.seconds * 1e6, 7),
+                     fitted(result.algorithm_bandwidth, 6), fitted(result.bus_bandwidth, 6),
+                     result.wrong ? std::to_string(*result.wrong) : "N/A");
+}
+
+nlohmann::ordered_json half_json(const std::optional<Result>& measured, bool cpu_time) {
+  if (!measured) return nullptr;
+  const Result& result = *measured;
+  nlohmann::ordered_json json{{cpu_time ? "cpu_time" : "time", result.seconds * 1e6},
+                              {"alg_bw", result.algorithm_bandwidth},
+                              {"bus_bw", result.bus_bandwidth},
+                              {"nwrong", nullptr},
+                              {"wrong_ranks", result.wrong_ranks}};
+  if (result.wrong) json["nwrong"] = *result.wrong;
+  return json;
+}
+
+const char* word(bool value) { return value ? "true" : "false"; }
+
+nlohmann::ordered_json config_json(const Options& options, const Report::Start& start,
+                                   const std::string& host) {
+  nlohmann::ordered_json config{{"nthreads", start.threads},
+                                {"ngpus", 1},
+                                {"minimum_bytes", options.min_bytes},
+                                {"maximum_bytes", options.max_bytes}};
+  if (options.step_factor > 1)
+    config["step_factor"] = options.step_factor;
+  else
+    config["step_bytes"] = options.step_bytes;
+  config.update({{"warmup_iters", options.warmups},
+                 {"iterations", options.iterations},
+                 {"aggregated_iterations", options.aggregate},
+                 {"validation", options.checks},
+                 {"graph", 0},
+                 {"blocking_collectives", word(options.blocking)},
+                 {"parallel_init", word(options.parallel_init)},
+                 {"average", static_cast<int>(options.average)},
+                 {"run_cycles", options.cycles}});
+  for (std::size_t rank = 0; rank < start.processes.size(); ++rank) {
+    config["devices"].push_back({{"rank", rank},
+                                 {"group", 0},
+                                 {"pid", start.processes[rank]},
+                                 {"hostname", host},
+                                 {"device", nullptr},
+                                 {"device_info", "host memory"}});
+  }
+  return config;
+}
+
+std::string host_name() {
+  char name[256] = {};
+  return gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
+}
+
+}  // namespace
+
+Report::Report(const Options& options, const Start& start)
+    : options_(options), program_(start.program) {
+  int version = 0;
+  check(khoroGetVersion(&version), "khoroGetVersion");
+  json_ = {{"version", 2},
+           {"start_time", now()},
+           {"args", start.arguments},
+           {"env", start.environment},
+           {"nccl_version", nullptr},
+           {"khoro_version", version},
+           {"ranks", start.processes.size()}};
+  json_["config"] = config_json(options, start, host_name());
+  json_["results"] = nlohmann::ordered_json::array();
+  if (!options.json_file.empty()) open_json();
+  print_head(start);
+}
+
+void Report::open_json() {
+  std::string path = options_.json_file;
+  for (int number = 0;; ++number) {
+    file_.reset(std::fopen(path.c_str(), "wx"));
+    if (file_) break;
+    if (errno != EEXIST)
+      throw Failure(fmt::format("-J: cannot write {}: {}", path, std::strerror(errno)));
+    path = fmt::format("{}.{}", options_.json_file, number);
+  }
+  fmt::print("# Writing JSON output to {}\n", path);
+}
+
+void Report::print_head(const Start& start) {
+  fmt::print("# Collective test starting: {}\n", program_);
+  fmt::print(
+      "# nThread {} nGpus 1 minBytes {} maxBytes {} step: {}({}) warmup iters: {} iters: {} agg "
+      "iters: {} validation: {} graph: 0\n",
+      start.threads, options_.min_bytes, options_.max_bytes,
+      options_.step_factor > 1 ? options_.step_factor : options_.step_bytes,
+      options_.step_factor > 1 ? "factor" : "bytes", options_.warmups, options_.iterations,
+      options_.aggregate, options_.checks);
+  if (options_.blocking) fmt::print("# Blocking Enabled: a barrier after each collective\n");
+  if (options_.parallel_init) fmt::print("# Parallel Init Enabled: each thread joins by itself\n");
+  fmt::print("#\n# Using devices\n");
+  for (std::size_t rank = 0; rank < start.processes.size(); ++rank) {
+    fmt::print("#  Rank {:2} Group  0 Pid {:6} on {:>10} host memory\n", rank,
+               start.processes[rank], host_name());
+  }
+  const char* time = options_.cpu_time ? "cputime" : "time";
+  fmt::print(
+      "#\n# {:10}  {:12}  {:8}  {:6}  {:6}           out-of-place                       in-place\n",
+      "", "", "", "", "");
+  fmt::print("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}", "size", "count", "type", "redop", "root");
+  for (int i = 0; i < 2; ++i)
+    fmt::print("  {:>7}  {:>6}  {:>6}  {:>6}", time, "algbw", "busbw", "#wrong");
+  fmt::print("{}\n", options_.timestamps ? fmt::format("{:>21}", "timestamp") : "");
+  fmt::print("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}", "(B)", "(elements)", "", "", "");
+  for (int i = 0; i < 2; ++i)
+    fmt::print("  {:>7}  {:>6}  {:>6}  {:>6}", "(us)", "(GB/s)", "(GB/s)", "");
+  fmt::print("\n");
+  std::fflush(stdout);
+}
+
+void Report::add(const Row& row) {
+  fmt::print("{:12}  {:12}  {:>8}  {:>6}  {:6}{}{}{}\n", row.bytes, row.count, row.type, row.op, -1,
+             half(row.out_of_place), half(row.in_place),
+             options_.timestamps ? fmt::format("{:>21}", now()) : "");
+  for (const std::string& words : complaints_) fmt::print("# {}\n", words);
+  complaints_.clear();
+  std::fflush(stdout);
+  json_["results"].push_back(
+      {{"size", row.bytes},
+       {"count", row.count},
+       {"type", row.type},
+       {"redop", row.op},
+       {"root", "-1"},
+       {"out_of_place", half_json(row.out_of_place, options_.cpu_time)},
+       {"in_place", half_json(row.in_place, options_.cpu_time)},
+       {"actual_iterations", options_.iterations * static_cast<std::int64_t>(options_.aggregate)},
+       {"experiment_name", program_}});
+}
+
+void Report::complain(const std::string& words) {
+  complaints_.push_back(words);
+  json_["errors"].push_back(words);
+}
+
+void Report::end(std::uint64_t wrong_rows, double average_bus_bandwidth) {
+  fmt::print("# {:<20} : {} {}\n", "Out of bounds values", wrong_rows,
+             wrong_rows ? "FAILED" : "OK");
+  fmt::print("# {:<20} : {:g}\n#\n", "Avg bus bandwidth", average_bus_bandwidth);
+  fmt::print("# Collective test concluded: {}\n", program_);
+  std::fflush(stdout);
+  json_["out_of_bounds"] = {{"count", wrong_rows}, {"okay", word(wrong_rows == 0)}};
+  json_["average_bus_bandwidth"] = {{"bandwidth", average_bus_bandwidth}, {"okay", "unchecked"}};
+}
+
+Report::~Report() {
+  if (!file_) return;
+  if (!json_.contains("errors")) json_["errors"] = nlohmann::ordered_json::array();
+  json_["end_time"] = now();
+  fmt::print(file_.get(), "{}\n", json_.dump(1));
+}
+
+}  // namespace khoro::benchmark
