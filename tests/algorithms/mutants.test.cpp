@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/mutants.h"
 
+#include <algorithm>
+#include <cctype>
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "algorithms/algorithm.h"
 #include "plan/verify.h"
 #include "support/catch.h"
+#include "support/walk.h"
 
 using namespace khoro;
 
@@ -31,7 +38,63 @@ bool may_be_equivalent(const test::Mutant& mutant) {
          (mutant.kind() == "fewer slots" && mutant.plan.collective.ranks == 2);
 }
 
+/// The contributions in a walked value, "rank.chunk" each, in the order of the text.
+std::vector<std::string> leaves(const std::string& value) {
+  std::vector<std::string> leaves;
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    std::size_t end = i;
+    while (end < value.size() && (std::isdigit(value[end]) != 0 || value[end] == '.')) ++end;
+    if (end > i) leaves.push_back(value.substr(i, end - i));
+    i = std::max(i, end > i ? end - 1 : i);
+  }
+  return leaves;
+}
+
+bool is_right(const Plan& plan, int rank, int chunk, const std::string& value) {
+  const auto required = plan.collective.requirement(rank, chunk, plan.chunks);
+  std::vector<std::string> expected;
+  for (int from = 0; from < plan.collective.ranks; ++from)
+    if (required->from == Requirement::all_ranks || required->from == from)
+      expected.push_back(std::to_string(from) + "." + std::to_string(required->chunk));
+  std::vector<std::string> got = leaves(value);
+  std::sort(got.begin(), got.end());
+  std::sort(expected.begin(), expected.end());
+  const std::size_t divided = value.find("/n");
+  const bool once =
+      divided != std::string::npos && value.find("/n", divided + 1) == std::string::npos;
+  return got == expected && once == plan.collective.average;
+}
+
+/// The wrong output chunks by a slow walk; nothing if it does not come to its end.
+std::optional<std::vector<Outcome::Chunk>> walked_wrong(const Plan& plan) {
+  const test::Walk walk = test::walk(plan);
+  if (!walk.finished) return std::nullopt;
+  std::vector<Outcome::Chunk> wrong;
+  for (int rank = 0; rank < plan.collective.ranks; ++rank)
+    for (int chunk = 0; chunk < plan.collective.output_chunks(plan.chunks); ++chunk)
+      if (!is_right(plan, rank, chunk, walk.outputs[std::size_t(rank)][std::size_t(chunk)]))
+        wrong.push_back({rank, chunk});
+  return wrong;
+}
+
 }  // namespace
+
+TEST_CASE("what a verdict foretells of a mutant is what a slow walk finds", "[algorithms]") {
+  int walked = 0;
+  for (int ranks = 2; ranks <= 5; ++ranks)
+    for_every_mutant(ranks, [&](const Plan& plan, const test::Mutant& mutant) {
+      INFO(plan.name() << " ranks " << ranks << " " << mutant.description);
+      // The walk has channels without end.
+      const Verdict verdict = verify(mutant.plan, {.slots = 64, .tiles = 1});
+      const Outcome outcome = verdict.found ? verdict.found->outcome : Outcome{};
+      if (outcome.refused || (verdict.found && verdict.found->fault == Fault::race)) return;
+      const auto wrong = walked_wrong(mutant.plan);
+      CHECK(wrong.has_value() == !(outcome.hangs || outcome.left_over));
+      if (wrong) CHECK(*wrong == outcome.wrong);
+      ++walked;
+    });
+  CHECK(walked > 2500);
+}
 
 TEST_CASE("a mutant is rejected with what comes of running it, and few are as good as their plan",
           "[algorithms]") {

@@ -10,6 +10,7 @@
 
 #include "plan/program.h"
 #include "plan/text.h"
+#include "support/listing.h"
 
 namespace khoro::test {
 
@@ -22,39 +23,12 @@ struct Mutant {
   std::string kind() const { return description.substr(0, description.find(':')); }
 };
 
-/// One rank's program written out.
-struct RankListing {
-  std::vector<Token> tokens;
-  std::vector<std::vector<Step>> lanes;
-};
-using Listing = std::vector<RankListing>;
-
-inline Listing list(const Plan& plan) {
-  Listing listing;
-  for (int rank = 0; rank < plan.collective.ranks; ++rank) {
-    Program program = plan.program(rank);
-    RankListing& ranks = listing.emplace_back();
-    ranks.tokens = program.tokens;
-    for (Lane& lane : program.lanes) {
-      std::vector<Step>& steps = ranks.lanes.emplace_back();
-      while (const Step* step = lane.next()) steps.push_back(*step);
-    }
-  }
-  return listing;
-}
-
-inline Lane listed_lane(std::shared_ptr<const RankListing> rank, std::size_t lane) {
-  for (const Step& step : rank->lanes[lane]) co_yield Step(step);
-}
-
 /// Makes all mutants of a plan: each drops a step or a stage of one, swaps two neighbouring steps,
 /// turns to another peer, chunk or count of tokens, or has one slot less than `least_slots`.
 class Mutation {
  public:
-  Mutation(const Plan& plan, int least_slots) : plan_(plan), slots_(least_slots) {
-    for (RankListing& rank : list(plan))
-      ranks_.push_back(std::make_shared<const RankListing>(std::move(rank)));
-  }
+  Mutation(const Plan& plan, int least_slots)
+      : plan_(plan), slots_(least_slots), ranks_(list(plan)) {}
 
   std::vector<Mutant> all() {
     for (rank_ = 0; rank_ < ranks_.size(); ++rank_) {
@@ -80,14 +54,7 @@ class Mutation {
     mutant.plan = plan_;
     auto ranks = ranks_;
     ranks[rank_] = std::make_shared<const RankListing>(std::move(changed));
-    mutant.plan.program = [ranks = std::move(ranks)](int rank) {
-      const auto& listing = ranks[static_cast<std::size_t>(rank)];
-      Program program;
-      program.tokens = listing->tokens;
-      for (std::size_t lane = 0; lane < listing->lanes.size(); ++lane)
-        program.lanes.push_back(listed_lane(listing, lane));
-      return program;
-    };
+    mutant.plan.program = programs(std::move(ranks));
     mutants_.push_back(std::move(mutant));
   }
 
@@ -179,7 +146,7 @@ class Mutation {
 
   Plan plan_;
   int slots_;
-  std::vector<std::shared_ptr<const RankListing>> ranks_;
+  Listing ranks_;
   std::size_t rank_ = 0;
   std::size_t lane_ = 0;
   std::size_t step_ = 0;

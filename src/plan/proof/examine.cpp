@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <string>
 #include <utility>
 
 #include "plan/proof/machine.h"
@@ -17,81 +19,84 @@ constexpr int most_scratch = 1 << 20;
 // The order in which the stages of a step come.
 enum Phase : int { awaits, sources, scaling, writes, sinks, signals, offers };
 
-Phase phase_of(Verb verb) noexcept {
-  switch (verb) {
-    case Verb::await:
-      return awaits;
-    case Verb::read:
-    case Verb::recv:
-    case Verb::take:
-      return sources;
-    case Verb::scale:
-      return scaling;
-    case Verb::write:
-      return writes;
-    case Verb::send:
-    case Verb::put:
-      return sinks;
-    case Verb::signal:
-      return signals;
-    case Verb::offer:
-      break;
-  }
-  return offers;
-}
+// In the order of the verbs: a table, for proofs ask this of every stage.
+constexpr std::array<Phase, 10> phases = {awaits,  offers, sources, sources, sources,
+                                          scaling, writes, sinks,   sinks,   signals};
+static_assert(static_cast<std::size_t>(Verb::signal) + 1 == phases.size());
 
-bool comes_once(Phase phase) noexcept {
-  return phase == scaling || phase == signals || phase == offers;
+constexpr Phase phase_of(Verb verb) noexcept { return phases[static_cast<std::size_t>(verb)]; }
+
+/// Of each phase, a bit for each phase that may come next.
+constexpr std::array<unsigned, 7> followers = {
+    1u << awaits | 1u << sources | 1u << offers,
+    1u << sources | 1u << scaling | 1u << writes | 1u << sinks | 1u << signals,
+    1u << writes | 1u << sinks | 1u << signals,
+    1u << writes | 1u << sinks | 1u << signals,
+    1u << sinks | 1u << signals,
+    0,
+    0,
+};
+
+/// What is wrong with a stage that comes after `phase`; precondition: something is.
+std::string fault_of_form(const Stage& stage, int phase) {
+  if ((followers[static_cast<std::size_t>(phase)] >> phase_of(stage.verb) & 1u) == 0) {
+    if (phase == awaits) return "begins without a source";
+    return "its stages are out of order: await, source, reduce, scale, write, send or put, signal; "
+           "an offer comes alone";
+  }
+  if ((stage.flags & Stage::premul) != 0 && stage.verb != Verb::read)
+    return "applies a factor to something that is no span read";
+  if ((stage.flags & Stage::reduces) == 0) return "has a second source that is not reduced";
+  return phase == awaits && stage.is_source() ? "reduces before it has a first source"
+                                              : "reduces something that is no source";
 }
 
 }  // namespace
 
 bool Machine::examine(Position& lane) {
-  lane.lacks = Lack::nothing;
-  ++attempt_;
+  if (!lane.inspected) {
+    if (!inspect(lane)) return false;
+    lane.inspected = true;
+  }
   const std::span<const Stage> stages = std::as_const(*lane.step).stages();
-  if (channels_.size() < stages.size()) channels_.resize(stages.size());
+  for (std::size_t i = 0; i < stages.size(); ++i)
+    if (stages[i].has_channel() ? lacks_channel(lane, stages[i], *lane.channels[i])
+                                : stages[i].verb == Verb::await && lacks_token(lane, stages[i]))
+      return false;
+  return true;
+}
+
+bool Machine::inspect(Position& lane) {
+  ++inspected_;
+  const std::span<const Stage> stages = std::as_const(*lane.step).stages();
+  if (lane.channels.size() < stages.size()) lane.channels.resize(stages.size());
   int phase = awaits;
   for (std::size_t i = 0; i < stages.size(); ++i) {
     const Stage& stage = stages[i];
-    if (!examine_form(lane, stage, phase)) return false;
-    if (stage.has_span() && !examine_span(lane, stage)) return false;
+    if (!inspect_form(lane, stage, phase)) return false;
+    if (stage.has_span() && !inspect_span(lane, stage)) return false;
     if (stage.has_channel()) {
-      channels_[i] = channel_of(lane, stage);
-      if (channels_[i] == nullptr) return false;
-      if (lane.lacks == Lack::nothing) examine_channel(lane, stage, *channels_[i]);
-    } else if (phase == awaits || phase == signals) {
-      if (!examine_token(lane, stage)) return false;
+      lane.channels[i] = channel_of(lane, stage);
+      if (lane.channels[i] == nullptr) return false;
+    } else if ((phase == awaits || phase == signals) && !inspect_token(lane, stage)) {
+      return false;
     }
   }
-  if (phase == awaits) return malformed(lane, "does nothing: it has no source");
-  return lane.lacks == Lack::nothing;
+  return phase != awaits || malformed(lane, "does nothing: it has no source");
 }
 
-bool Machine::examine_form(const Position& lane, const Stage& stage, int& phase) {
-  const Phase next = phase_of(stage.verb);
+bool Machine::inspect_form(const Position& lane, const Stage& stage, int& phase) {
+  const int next = phase_of(stage.verb);
   const bool reduces = (stage.flags & Stage::reduces) != 0;
-  if (next == sources) {
-    if (phase > sources) return malformed(lane, "has a source after what uses it");
-    if (reduces != (phase == sources))
-      return malformed(lane, reduces ? "reduces before it has a first source"
-                                     : "has a second source that is not reduced");
-  } else if (next < phase || (next == phase && comes_once(next))) {
-    return malformed(lane,
-                     "its stages are out of order: await, source, reduce, scale, write, send "
-                     "or put, signal");
-  } else if (next == offers ? phase != awaits : (phase == awaits && next != awaits)) {
-    return malformed(lane, next == offers ? "an offer comes alone" : "begins without a source");
-  } else if (reduces) {
-    return malformed(lane, "reduces something that is no source");
-  }
-  if ((stage.flags & Stage::premul) != 0 && stage.verb != Verb::read)
-    return malformed(lane, "applies a factor to something that is no span read");
+  const bool premul = (stage.flags & Stage::premul) != 0;
+  if ((followers[static_cast<std::size_t>(phase)] >> next & 1u) == 0 ||
+      reduces != (phase == sources && next == sources) || (premul && stage.verb != Verb::read))
+    return malformed(lane, fault_of_form(stage, phase));
   phase = next;
   return true;
 }
 
-bool Machine::examine_span(const Position& lane, const Stage& stage) {
+bool Machine::inspect_span(const Position& lane, const Stage& stage) {
   const int limit = stage.buffer == Buffer::input    ? world_.input_chunks
                     : stage.buffer == Buffer::output ? world_.output_chunks
                                                      : most_scratch;
@@ -107,7 +112,7 @@ bool Machine::examine_span(const Position& lane, const Stage& stage) {
   return true;
 }
 
-bool Machine::examine_token(Position& lane, const Stage& stage) {
+bool Machine::inspect_token(const Position& lane, const Stage& stage) {
   RankState& rank = world_.ranks[static_cast<std::size_t>(lane.rank)];
   if (stage.token() < 0 || static_cast<std::size_t>(stage.token()) >= rank.tokens.size())
     return malformed(
@@ -123,17 +128,23 @@ bool Machine::examine_token(Position& lane, const Stage& stage) {
                                        awaits ? "awaits" : "signals", token.token.name,
                                        owner - rank.first_lane));
   if (!awaits) return true;
-  if (token.last_attempt == attempt_)
+  if (token.awaited_by == inspected_)
     return malformed(lane, fmt::format("awaits token {} twice", token.token.name));
-  token.last_attempt = attempt_;
-  if (token.count > 0 || lane.lacks != Lack::nothing) return true;
+  token.awaited_by = inspected_;
+  return true;
+}
+
+bool Machine::lacks_token(Position& lane, const Stage& stage) {
+  RankState& rank = world_.ranks[static_cast<std::size_t>(lane.rank)];
+  TokenState& token = rank.tokens[static_cast<std::size_t>(stage.token())];
+  if (token.count > 0) return false;
   lane.lacks = Lack::token;
   lane.token = stage.token();
   token.awaiter_waits = true;
   return true;
 }
 
-void Machine::examine_channel(Position& lane, const Stage& stage, Channel& channel) {
+bool Machine::lacks_channel(Position& lane, const Stage& stage, Channel& channel) {
   Lack lack = Lack::nothing;
   if (stage.verb == Verb::offer) {
     if (channel.windows.size() >= channel.slots.size()) lack = Lack::room_for_window;
@@ -144,13 +155,11 @@ void Machine::examine_channel(Position& lane, const Stage& stage, Channel& chann
   } else if (stage.verb == Verb::put && channel.windows.size() <= channel.filled) {
     lack = Lack::window;
   }
-  if (lack == Lack::nothing) return;
+  if (lack == Lack::nothing) return false;
   lane.lacks = lack;
   lane.channel = &channel;
-  if (is_sink(stage.verb))
-    channel.sender_waits = true;
-  else
-    channel.receiver_waits = true;
+  (is_sink(stage.verb) ? channel.sender_waits : channel.receiver_waits) = true;
+  return true;
 }
 
 /// Null if the stage names no channel that this lane may use here.
@@ -169,13 +178,13 @@ Channel* Machine::channel_of(Position& lane, const Stage& stage) {
   }
   lane.last_port = port;
   Channel& channel = *lane.ports[port].channel;
-  std::uint64_t& last_attempt = sends ? channel.sent_by : channel.received_by;
-  if (last_attempt == attempt_) {
+  std::uint64_t& named_by = sends ? channel.sent_by : channel.received_by;
+  if (named_by == inspected_) {
     malformed(lane, fmt::format("names channel {}.{} twice as {}", stage.peer(), index,
                                 sends ? "sink" : "source"));
     return nullptr;
   }
-  last_attempt = attempt_;
+  named_by = inspected_;
   return &channel;
 }
 

@@ -87,6 +87,7 @@ bool Machine::start_tile(int tile) {
     Position& lane = world_.positions[i];
     lane.tile_begins.push_back(lane.begun);
     lane.number = 0;
+    lane.inspected = false;
     lane.step = lane.steps->next();
     wake(static_cast<int>(i));
   }
@@ -164,6 +165,7 @@ void Machine::run_lane(Position& lane) {
   while (lane.step != nullptr) {
     if (!examine(lane) || !fire(lane)) return;
     ++lane.number;
+    lane.inspected = false;
     lane.step = lane.steps->next();
   }
 }

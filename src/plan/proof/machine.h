@@ -41,12 +41,14 @@ class Machine {
   void run_lane(Position& lane);
   void end_tile();
 
-  // examine.cpp: may the step fire? These return false if it may not, or is malformed.
+  // examine.cpp: is the step well formed, and is all there that it needs?
   bool examine(Position& lane);
-  bool examine_form(const Position& lane, const Stage& stage, int& phase);
-  bool examine_span(const Position& lane, const Stage& stage);
-  bool examine_token(Position& lane, const Stage& stage);
-  void examine_channel(Position& lane, const Stage& stage, Channel& channel);
+  bool inspect(Position& lane);
+  bool inspect_form(const Position& lane, const Stage& stage, int& phase);
+  bool inspect_span(const Position& lane, const Stage& stage);
+  bool inspect_token(const Position& lane, const Stage& stage);
+  bool lacks_token(Position& lane, const Stage& stage);
+  bool lacks_channel(Position& lane, const Stage& stage, Channel& channel);
   Channel* channel_of(Position& lane, const Stage& stage);
   std::optional<std::uint32_t> port_of(Position& lane, int peer, std::uint8_t index, bool sends);
 
@@ -111,8 +113,7 @@ class Machine {
   std::vector<Value> firsts_;                       // per chunk, what the lowest rank holds
 
   // Of the step at hand.
-  std::uint64_t attempt_ = 0;
-  std::vector<Channel*> channels_;  // one per stage
+  std::uint64_t inspected_ = 0;  // steps so far
   std::vector<Value> accumulator_;
   std::vector<Value> operand_;
   std::size_t chunks_ = 0;  // in both

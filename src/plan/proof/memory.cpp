@@ -42,8 +42,8 @@ Value* Machine::cell(RankState& rank, Buffer buffer, int chunk) {
 void Machine::read(const Position& lane, const Stage& stage, Value* values) {
   RankState& rank = world_.ranks[static_cast<std::size_t>(lane.rank)];
   read_spans_.push_back(stage.span());
-  check_windows(lane, stage.span());
-  touch(lane, lane.rank, stage.span(), Access::read);
+  if (!rank.open_windows.empty()) check_windows(lane, stage.span());
+  if (lane.tracked) touch(lane, lane.rank, stage.span(), Access::read);
   for (int chunk = stage.first; chunk < stage.last; ++chunk) {
     Value& value = values[chunk - stage.first];
     const Value* written = cell(rank, stage.buffer, chunk);
@@ -73,7 +73,7 @@ void Machine::read(const Position& lane, const Stage& stage, Value* values) {
 /// Puts values into memory; what is written to the output is rounded for good.
 void Machine::store(const Position& lane, Span span, Value* values) {
   RankState& rank = world_.ranks[static_cast<std::size_t>(lane.rank)];
-  touch(lane, lane.rank, span, Access::write);
+  if (lane.tracked) touch(lane, lane.rank, span, Access::write);
   if (span.buffer == Buffer::scratch && rank.scratch.size() < static_cast<std::size_t>(span.last))
     rank.scratch.resize(static_cast<std::size_t>(span.last));
   for (int chunk = span.first; chunk < span.last; ++chunk) {

@@ -44,7 +44,7 @@ struct Channel {
   std::uint32_t receiver_port = 0;
   bool sender_waits = false;
   bool receiver_waits = false;
-  std::uint64_t sent_by = 0;  // the last attempt at a step that named this end
+  std::uint64_t sent_by = 0;  // the last step inspected that named this end
   std::uint64_t received_by = 0;
 
   int full = 0;  // slots
@@ -71,7 +71,7 @@ struct TokenState {
   int signaller = nobody;  // in World::positions
   int awaiter = nobody;
   bool awaiter_waits = false;
-  std::uint64_t last_attempt = 0;
+  std::uint64_t awaited_by = 0;  // the last step inspected that did
   /// Of the signals that have not been awaited. The counts of the start have none, and go first.
   std::deque<Clock> clocks;
 };
@@ -96,6 +96,8 @@ struct Position {
   int number = 0;           // of the step in its tile
   std::uint64_t begun = 0;  // steps, in all tiles
   bool queued = false;
+  bool inspected = false;          // the present step is well formed, and these are its channels
+  std::vector<Channel*> channels;  // one per stage
 
   Lack lacks = Lack::nothing;
   Channel* channel = nullptr;  // that lacks it
