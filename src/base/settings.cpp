@@ -61,6 +61,8 @@ constexpr SettingRow table[] = {
      "An inherited descriptor that holds the job's key, set by the launcher.", &S::key_descriptor},
     {"KHORO_TEST_PLAN_FILE", text, "", "", Scope::test, "A plan to run in place of the one chosen.",
      &S::plan_file},
+    {"KHORO_TEST_LOSE_WAKEUP", integer, "0", "0..1000000000", Scope::test,
+     "Loses every so many-th wake-up of a sleeping rank; 0 loses none.", &S::lose_wakeup},
 };
 
 struct Range {

@@ -55,6 +55,7 @@ struct Settings {
   std::int64_t key_descriptor;
   // Only settable in builds made for tests.
   std::string plan_file;
+  std::int64_t lose_wakeup;
 
   /// The defaults.
   Settings();

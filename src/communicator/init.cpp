@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "base/doorbell.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/system.h"
@@ -25,6 +26,9 @@ Settings read_settings() {
   Settings settings = Settings::from_environment();
   for (const auto& [name, level] : levels)
     if (settings.log == name) set_log_level(level);
+#ifdef KHORO_TEST_SWITCHES
+  lose_wakeups(static_cast<std::uint64_t>(settings.lose_wakeup));
+#endif
   return settings;
 }
 
