@@ -68,18 +68,6 @@ void print_stage(Out out, const Stage& stage, int lane, const std::vector<Token>
     print_token(out, stage.token(), tokens);
 }
 
-void print_rank(Out out, const Plan& plan, int rank) {
-  Program program = plan.program(rank);
-  fmt::format_to(out, "rank {}\n", rank);
-  for (const Token& token : program.tokens)
-    fmt::format_to(out, "  token {} = {}\n", token.name, token.count);
-  for (std::size_t lane = 0; lane < program.lanes.size(); ++lane) {
-    fmt::format_to(out, "  lane {}\n", lane);
-    while (const Step* step = program.lanes[lane].next())
-      fmt::format_to(out, "    {}\n", print(*step, static_cast<int>(lane), program.tokens));
-  }
-}
-
 }  // namespace
 
 std::string print(const Step& step, int lane, const std::vector<Token>& tokens) {
@@ -93,14 +81,31 @@ std::string print(const Step& step, int lane, const std::vector<Token>& tokens) 
   return text;
 }
 
-std::string print(const Plan& plan, std::optional<int> rank) {
+std::string print_head(const Plan& plan) {
   const Collective& collective = plan.collective;
-  std::string text =
-      fmt::format("plan {} ranks {} chunks {}{}{}\n", plan.name(), collective.ranks, plan.chunks,
-                  collective.has_root() ? fmt::format(" root {}", collective.root) : "",
-                  collective.average ? " average" : "");
-  for (int r = rank.value_or(0); r < (rank ? *rank + 1 : collective.ranks); ++r)
-    print_rank(std::back_inserter(text), plan, r);
+  return fmt::format("plan {} ranks {} chunks {}{}{}\n", plan.name(), collective.ranks, plan.chunks,
+                     collective.has_root() ? fmt::format(" root {}", collective.root) : "",
+                     collective.average ? " average" : "");
+}
+
+std::string print_rank(const Plan& plan, int rank) {
+  Program program = plan.program(rank);
+  std::string text = fmt::format("rank {}\n", rank);
+  const auto out = std::back_inserter(text);
+  for (const Token& token : program.tokens)
+    fmt::format_to(out, "  token {} = {}\n", token.name, token.count);
+  for (std::size_t lane = 0; lane < program.lanes.size(); ++lane) {
+    fmt::format_to(out, "  lane {}\n", lane);
+    while (const Step* step = program.lanes[lane].next())
+      fmt::format_to(out, "    {}\n", print(*step, static_cast<int>(lane), program.tokens));
+  }
+  return text;
+}
+
+std::string print(const Plan& plan, std::optional<int> rank) {
+  std::string text = print_head(plan);
+  for (int r = rank.value_or(0); r < (rank ? *rank + 1 : plan.collective.ranks); ++r)
+    text += print_rank(plan, r);
   return text;
 }
 

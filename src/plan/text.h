@@ -15,8 +15,11 @@ namespace khoro {
 /// One step as a line without indentation; `lane` is what channel indices default to.
 std::string print(const Step& step, int lane, const std::vector<Token>& tokens);
 
-/// The canonical text of a plan, or of one rank of it. Equal plans print equal.
+/// The canonical text of a plan, or of one rank of it: the head and the ranks. Equal plans print
+/// equal.
 std::string print(const Plan& plan, std::optional<int> rank = std::nullopt);
+std::string print_head(const Plan& plan);
+std::string print_rank(const Plan& plan, int rank);
 
 /// Bytes of text that parse() takes.
 inline constexpr std::size_t most_plan_bytes = std::size_t{16} << 20;

@@ -25,11 +25,10 @@ struct Show {
     if (rank && *rank >= ranks)
       throw Error(Code::invalid_argument,
                   fmt::format("--rank {}: the plan has ranks 0..{}", *rank, ranks - 1));
-    if (rank) {
-      fmt::print("{}", print(plan, rank));
-      return;
-    }
-    fmt::print("{}", print(plan));
+    // One rank at a time: a whole plan of many ranks may be larger than memory.
+    fmt::print("{}", print_head(plan));
+    for (int r = rank.value_or(0); r < (rank ? *rank + 1 : ranks); ++r)
+      fmt::print("{}", print_rank(plan, r));
   }
 };
 
