@@ -80,7 +80,7 @@ int rank_of(const Stage& stage) {
 }
 
 bool may_follow(int before, int after) {
-  if (before == 0) return after == 1 || after == 9;
+  if (before == 0) return after <= 1 || after == 9;
   if (before == 9 || before == 6) return false;
   const bool repeats = before == 2 || before == 4 || before == 5;
   return after != 9 && (after > before || (repeats && after == before));

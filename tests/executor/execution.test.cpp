@@ -1,87 +1,199 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "executor/execution.h"
 
-#include "algorithms/algorithm.h"
+#include "base/error.h"
 #include "support/catch.h"
-#include "support/job.h"
-#include "support/memory_channel.h"
+#include "support/memory_job.h"
 
 using namespace khoro;
-using test::Job;
 using test::JobCall;
 using test::MemoryChannel;
-using test::MemoryEnds;
-using test::MemoryNetwork;
+using test::MemoryJob;
 
 namespace {
 
-/// A plan's ranks over memory channels.
-struct MemoryJob {
-  MemoryJob(const Plan& plan, const MemoryChannel::Shape& shape,
-            const ExecutionOptions& options = {})
-      : network(shape) {
-    std::vector<Ends*> all;
-    for (int rank = 0; rank < plan.collective.ranks; ++rank)
-      all.push_back(ends.emplace_back(std::make_unique<MemoryEnds>(network, rank)).get());
-    job = std::make_unique<Job>(plan, std::move(all), options);
-  }
-  MemoryNetwork network;
-  std::vector<std::unique_ptr<MemoryEnds>> ends;
-  std::unique_ptr<Job> job;
-};
+const std::vector<int> all_ranks{1, 2, 3, 4, 5, 6, 7, 8, 9};
 
-Plan plan_of(const Algorithm& algorithm, int ranks, bool average, int root = 0) {
-  const Collective collective{algorithm.collective, ranks, root, average};
-  return make_plan(algorithm, collective, Topology::one_machine(ranks), Shape{});
-}
-
-std::string text(const Plan& plan, const JobCall& call) {
-  return plan.name() + " ranks " + std::to_string(plan.collective.ranks) + " root " +
-         std::to_string(plan.collective.root) + " " + std::string(find(call.dtype)->name) + " " +
-         std::string(find(call.reduction)->name) + " count " + std::to_string(call.count) +
-         (call.in_place ? " in place" : "") + " misaligned " + std::to_string(call.misalignment) +
-         " seed " + std::to_string(call.seed);
-}
-
-/// Every dtype and every reduction that the plan can be asked for, in and out of place, at these
-/// counts.
-void run_calls(const Plan& plan, const MemoryChannel::Shape& shape,
-               const std::vector<std::size_t>& counts, const ExecutionOptions& options = {}) {
-  MemoryJob memory(plan, shape, options);
-  JobCall call;
-  for (const DtypeRow& dtype : dtypes())
-    for (const ReductionRow& reduction : reductions()) {
-      const bool average = reduction.reduction == Reduction::avg;
-      if (plan.collective.reduces() ? average != plan.collective.average
-                                    : reduction.reduction != Reduction::sum)
-        continue;
-      call.dtype = dtype.dtype;
-      call.reduction = reduction.reduction;
-      for (std::size_t count : counts)
-        for (bool in_place : {false, true}) {
-          call.count = count;
-          call.in_place = in_place;
-          call.misalignment = call.seed % 9;
-          ++call.seed;
-          memory.job->start(call);
-          INFO(text(plan, call));
-          REQUIRE(memory.job->finish(call.seed));
-          REQUIRE(memory.job->right(call, shape.slot_bytes));
-          REQUIRE(memory.network.quiet());
-        }
-    }
+std::size_t least_slots(const Algorithm& algorithm) {
+  return static_cast<std::size_t>(algorithm.least_slots);
 }
 
 }  // namespace
 
 TEST_CASE("every algorithm gives the bits of its order signature at every small count",
           "[executor]") {
-  for (const Algorithm* algorithm : algorithms())
-    for (int ranks = 1; ranks <= 9; ++ranks)
-      for (bool average : {false, true}) {
-        const Plan plan = plan_of(*algorithm, ranks, average, ranks / 2);
-        if (average && !plan.collective.reduces()) continue;
-        run_calls(plan, {static_cast<std::size_t>(algorithm->least_slots), 4096},
-                  {0, 1, 2, 3, 17, 1000});
-      }
+  test::for_each_plan(all_ranks, [](const Algorithm& algorithm, const Plan& plan) {
+    MemoryJob job(plan, {least_slots(algorithm), 4096});
+    test::for_each_call(plan, {0, 1, 2, 3, 17, 1000},
+                        [&](const JobCall& call) { REQUIRE(job.run(call)); });
+  });
+}
+
+TEST_CASE("slots of a few elements cut a call into many tiles with the same result", "[executor]") {
+  test::for_each_plan({2, 3, 5, 8}, [](const Algorithm& algorithm, const Plan& plan) {
+    for (std::size_t slot_bytes : {16, 100, 400}) {
+      MemoryJob job(plan, {least_slots(algorithm), slot_bytes});
+      test::for_each_call(plan, {1, 129, 700},
+                          [&](const JobCall& call) { REQUIRE(job.run(call)); });
+    }
+  });
+}
+
+TEST_CASE("more slots than a plan needs change nothing", "[executor]") {
+  test::for_each_plan({2, 4, 7}, [](const Algorithm&, const Plan& plan) {
+    MemoryJob job(plan, {8, 256});
+    test::for_each_call(plan, {5, 1000}, [&](const JobCall& call) { REQUIRE(job.run(call)); });
+  });
+}
+
+TEST_CASE("large calls are right too", "[executor]") {
+  test::for_each_plan({3}, [](const Algorithm& algorithm, const Plan& plan) {
+    MemoryJob job(plan, {least_slots(algorithm), 65'536});
+    test::for_each_call(plan, {100'003}, [&](const JobCall& call) {
+      if (call.dtype == Dtype::bf16 || call.dtype == Dtype::f64) REQUIRE(job.run(call));
+    });
+  });
+}
+
+TEST_CASE("messages by reference give the same bits, in place and not", "[executor]") {
+  ExecutionOptions options;
+  options.reference_bytes = 1;
+  test::for_each_plan(all_ranks, [&](const Algorithm& algorithm, const Plan& plan) {
+    for (std::size_t slot_bytes : {128, 4096}) {
+      MemoryJob job(plan, {least_slots(algorithm), slot_bytes, true}, options);
+      test::for_each_call(plan, {1, 17, 1000},
+                          [&](const JobCall& call) { REQUIRE(job.run(call)); });
+    }
+  });
+}
+
+TEST_CASE("a call ends only when the references that it lent are back", "[executor]") {
+  const Plan plan = test::plan_from(
+      "plan broadcast.once ranks 2 chunks 1 root 0\n"
+      "rank 0\n"
+      "  lane 0\n"
+      "    read input[0] | write output[0] | send 1\n"
+      "rank 1\n"
+      "  lane 0\n"
+      "    recv 0 | write output[0]\n");
+  MemoryJob job(plan, {2, 65'536, true});
+  JobCall call;
+  call.count = 5000;
+  job.job->start(call);
+  Execution& root = job.job->execution(0);
+  while (root.advance() == Progress::moved) continue;
+  CHECK(root.advance() == Progress::waiting);
+  while (job.job->execution(1).advance() != Progress::done) continue;
+  while (root.advance() == Progress::moved) continue;
+  CHECK(root.advance() == Progress::done);
+  CHECK(job.job->right(call, 65'536));
+}
+
+TEST_CASE("memory that a peer still reads is not overwritten", "[executor]") {
+  // Rank 0 lends output[0] and then writes it anew; rank 1 reads the first value late.
+  const Plan plan = test::plan_from(
+      "plan broadcast.late ranks 2 chunks 2 root 0\n"
+      "rank 0\n"
+      "  lane 0\n"
+      "    read input[0] | write output[0]\n"
+      "    read output[0] | send 1\n"
+      "    read input[1] | write output[1]\n"
+      "    read input[1] | write scratch[0]\n"
+      "    read scratch[0] | send 1\n"
+      "    read input[0] | write scratch[0]\n"
+      "rank 1\n"
+      "  lane 0\n"
+      "    recv 0 | write output[0]\n"
+      "    recv 0 | write output[1]\n");
+  ExecutionOptions options;
+  options.reference_bytes = 1;
+  for (bool references : {false, true}) {
+    MemoryJob job(plan, {2, 4096, references}, options);
+    JobCall call;
+    call.count = 600;
+    job.job->start(call);
+    while (job.job->execution(0).advance() == Progress::moved) continue;
+    CHECK(job.job->execution(0).advance() == (references ? Progress::waiting : Progress::done));
+    CHECK(job.job->finish(1));
+    CHECK(job.job->right(call, 4096));
+  }
+}
+
+TEST_CASE("windows are filled in place, or through a slot where they cannot be reached",
+          "[executor]") {
+  const Plan plan = test::plan_from(
+      "plan allreduce.windows ranks 2 chunks 2\n"
+      "rank 0\n"
+      "  lane 0\n"
+      "    offer output[1] to 1\n"
+      "    offer scratch[0] to 1\n"
+      "    read input[1] | send 1\n"
+      "    take 1\n"
+      "    take 1 | reduce input[0] | write output[0] | put 1\n"
+      "rank 1\n"
+      "  lane 0\n"
+      "    offer output[0] to 0\n"
+      "    recv 0 | reduce input[1] | write output[1] | put 0\n"
+      "    read input[0] | put 0\n"
+      "    take 0\n");
+  for (bool references : {false, true})
+    for (std::size_t slot_bytes : {64, 4096}) {
+      MemoryJob job(plan, {2, slot_bytes, references});
+      test::for_each_call(plan, {1, 2, 100, 1000},
+                          [&](const JobCall& call) { REQUIRE(job.run(call)); });
+    }
+}
+
+TEST_CASE("averages go through windows in the carry type", "[executor]") {
+  const Plan plan = test::plan_from(
+      "plan allreduce.windows ranks 3 chunks 1 average\n"
+      "rank 0\n"
+      "  lane 0\n"
+      "    read input[0] | put 1\n"
+      "    offer output[0] to 2\n"
+      "    take 2\n"
+      "rank 1\n"
+      "  lane 0\n"
+      "    offer scratch[0] to 0\n"
+      "    take 0 | reduce input[0] | put 2\n"
+      "    offer output[0] to 2\n"
+      "    take 2\n"
+      "rank 2\n"
+      "  lane 0\n"
+      "    offer scratch[1] to 1\n"
+      "    take 1 | reduce input[0] | scale | write output[0] | put 0 | put 1\n");
+  for (bool references : {false, true})
+    for (std::size_t slot_bytes : {64, 4096}) {
+      MemoryJob job(plan, {2, slot_bytes, references});
+      test::for_each_call(plan, {1, 3, 1000}, [&](const JobCall& call) { REQUIRE(job.run(call)); });
+    }
+}
+
+TEST_CASE("spans of several chunks are moved piece by piece", "[executor]") {
+  const Plan plan = test::plan_from(
+      "plan allgather.wide ranks 3 chunks 6\n"
+      "rank 0\n"
+      "  lane 0\n"
+      "    read input[0:2] | write output[0:2] | send 1\n"
+      "    recv 1 | write output[2:6]\n"
+      "rank 1\n"
+      "  lane 0\n"
+      "    read input[0:2] | write output[2:4]\n"
+      "    recv 0 | write output[0:2]\n"
+      "    recv 2 | write output[4:6]\n"
+      "    read output[2:6] | send 0\n"
+      "    read output[0:4] | send 2\n"
+      "rank 2\n"
+      "  lane 0\n"
+      "    read input[0:2] | write output[4:6] | send 1\n"
+      "    recv 1 | write output[0:4]\n");
+  REQUIRE(plan.widest_message == 4);
+  ExecutionOptions options;
+  options.reference_bytes = 1;
+  for (bool references : {false, true})
+    for (std::size_t slot_bytes : {64, 500, 4096}) {
+      MemoryJob job(plan, {2, slot_bytes, references}, options);
+      test::for_each_call(plan, {1, 2, 33, 100, 1000},
+                          [&](const JobCall& call) { REQUIRE(job.run(call)); });
+    }
 }

@@ -96,11 +96,14 @@ TEST_CASE("spans of one step are equally long, and equal or apart where they are
           "[plan]") {
   malformed(read(input(0, 2)) | write(output(0)), "writes 2 chunks to 1");
   malformed(read(input(0, 2)) | reduce(input(0)), "folds 1 chunks into 2");
-  malformed(plan_of({{read(input(0, 2)) | write(scratch(0, 2)),
-                      read(scratch(0, 2)) | write(scratch(1, 3))}}),
-            "writes scratch[1:3], part of which is read as scratch[0:2]");
-  malformed(read(input(0, 2)) | write(scratch(0, 2)) | write(scratch(1, 3)),
-            "writes scratch[0:2] and scratch[1:3], which overlap");
+  malformed(plan_of({{read(input(0, 2)) | write(output(0, 2)),
+                      read(output(0, 2)) | write(output(1, 3))}}),
+            "writes output[1:3], part of which is read as output[0:2]");
+  malformed(read(input(0, 2)) | write(output(0, 2)) | write(output(1, 3)),
+            "writes output[0:2] and output[1:3], which overlap");
+  malformed(read(input(0, 2)) | write(scratch(0, 2)),
+            "writes other than one chunk of scratch at a time");
+  malformed(offer(scratch(0, 2), 1), "writes other than one chunk of scratch at a time");
 }
 
 TEST_CASE("a plan whose head makes no sense is refused", "[plan]") {

@@ -103,6 +103,9 @@ bool Machine::inspect_span(const Position& lane, const Stage& stage) {
   if (stage.first < 0 || stage.first > stage.last || stage.last > limit)
     return malformed(lane, fmt::format("chunks [{}:{}) of {}: there are {}", stage.first,
                                        stage.last, name(stage.buffer), limit));
+  // An executor knows of a chunk of scratch only what was written to it, so it must know how much.
+  if (stage.buffer == Buffer::scratch && stage.verb != Verb::read && stage.last - stage.first != 1)
+    return malformed(lane, "writes other than one chunk of scratch at a time");
   if (stage.buffer != Buffer::input || stage.first == stage.last) return true;
   if (stage.verb != Verb::read) return stop(Fault::input_written, lane, "writes into the input");
   const Collective& collective = world_.plan->collective;
