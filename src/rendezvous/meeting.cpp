@@ -44,6 +44,17 @@ Meeting::Meeting(const UniqueId& id)
 
 Meeting::~Meeting() { wipe(id_.key); }
 
+void Meeting::call_off(const Error& reason) noexcept {
+  try {
+    Time now = machine().now();
+    fail({reason.code(), reason.what()}, now);
+    arm_timer(now);
+  } catch (const std::exception&) {
+    // No memory: whoever comes sees that the meeting ended.
+    end();
+  }
+}
+
 bool Meeting::watch(const Descriptor& descriptor, std::uint64_t tag) {
   epoll_event event{};
   event.events = EPOLLIN;
@@ -205,9 +216,12 @@ void Meeting::seat(Visitor& visitor, Time now) {
   if (visitor.declines) {
     told_.insert(visitor.rank);
     ranks_ = std::max(ranks_, visitor.ranks);
-    fail({Code::remote_error,
-          fmt::format("rank {} failed: {}", visitor.rank, printable(visitor.text))},
-         now);
+    if (visitor.reason == Code::peer_died)
+      fail({Code::peer_died, printable(visitor.text)}, now);
+    else
+      fail({Code::remote_error,
+            fmt::format("rank {} failed: {}", visitor.rank, printable(visitor.text))},
+           now);
     return leave_soon(visitor, now);
   }
   if (seated_.count(visitor.rank)) {

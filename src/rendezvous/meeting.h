@@ -32,6 +32,8 @@ class Meeting {
   /// Readable when advance() has something to do; never again once it is over.
   int descriptor() const noexcept { return events_.number(); }
   void advance() noexcept;
+  /// Ends it with a reason, told to all who are there or come within 2 s.
+  void call_off(const Error& reason) noexcept;
   /// Nobody can join any more and everybody was told: it may be destroyed.
   bool over() const noexcept { return phase_ == Phase::over; }
 

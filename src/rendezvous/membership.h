@@ -50,8 +50,9 @@ using Prepare = std::function<void(Membership&)>;
 /// facts, invalid_argument for a rank that was there already or unequal sizes.
 Membership join(const UniqueId& id, Guest guest, Time deadline, const Prepare& prepare = {});
 
-/// Says, in place of join(), why this rank does not come: the others fail with remote_error at once
-/// rather than at their deadline. Gives up silently at `deadline`.
+/// Says, in place of join(), why this rank does not come: the others fail at once rather than at
+/// their deadline, with peer_died if that is the reason, else with remote_error. Gives up silently
+/// at `deadline`.
 void decline(const UniqueId& id, int ranks, int rank, const Error& reason, Time deadline) noexcept;
 
 /// The membership of ranks that all live in this process and need not meet.

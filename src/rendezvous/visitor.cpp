@@ -68,6 +68,7 @@ std::optional<Refusal> take_introduction(Visitor& visitor, const Frame& frame,
   if (frame.kind == FrameKind::declined && frame.length == sizeof(Declined)) {
     auto declined = frame.as<Declined>();
     visitor.declines = true;
+    visitor.reason = static_cast<Code>(declined.code);
     return seat_for(visitor, declined.rank, declined.ranks, declined.milliseconds_left);
   }
   if (frame.kind != FrameKind::introduction || frame.length != sizeof(Introduced))

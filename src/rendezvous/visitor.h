@@ -48,6 +48,7 @@ struct Visitor {
   Introduction introduction;
   Time deadline = never;
   bool declines = false;
+  Code reason = Code::remote_error;  // why it declines
   std::string text;
 
   std::deque<Frame> outgoing;

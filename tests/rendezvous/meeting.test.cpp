@@ -235,6 +235,47 @@ TEST_CASE("a rank that declines, or fails to prepare, is named with its reason",
   }
 }
 
+TEST_CASE("who knows of a rank's death can tell the meeting in its place", "[rendezvous]") {
+  UniqueId id = UniqueId::draw();
+  Host host(id);
+  auto outcomes = on_all_ranks(3, [&](int rank) {
+    if (rank != 1) return outcome_of([&] { join(id, guest(rank, 3), in_seconds(20)); });
+    decline(id, 3, 1, Error(Code::peer_died, "rank 1 fell off a cliff"), in_seconds(20));
+    return Outcome{};
+  });
+  for (std::size_t rank : {0, 2}) {
+    CHECK(outcomes[rank].code == Code::peer_died);
+    CHECK(outcomes[rank].text == "rank 1 fell off a cliff");
+  }
+  CHECK(host.ends_within(10));
+}
+
+TEST_CASE("a meeting that is called off tells those who are there and those who come",
+          "[rendezvous]") {
+  UniqueId id = UniqueId::draw();
+  Meeting meeting(id);
+  std::atomic<bool> called_off{false};
+  auto outcomes = std::async(std::launch::async, [&] {
+    return on_all_ranks(3, [&](int rank) {
+      while (rank == 2 && !called_off) ::poll(nullptr, 0, 1);
+      return outcome_of([&] { join(id, guest(rank, 3), in_seconds(20)); });
+    });
+  });
+  Time start = machine().now();
+  while (!meeting.over() && machine().now() - start < std::chrono::seconds(10)) {
+    pollfd one{meeting.descriptor(), POLLIN, 0};
+    ::poll(&one, 1, 20);
+    meeting.advance();
+    if (machine().now() - start > std::chrono::milliseconds(100) && !called_off.exchange(true))
+      meeting.call_off(Error(Code::peer_died, "rank 0 is no more"));
+  }
+  CHECK(meeting.over());
+  for (auto& outcome : outcomes.get()) {
+    CHECK(outcome.code == Code::peer_died);
+    CHECK(outcome.text == "rank 0 is no more");
+  }
+}
+
 TEST_CASE("nobody is let go before all are prepared", "[rendezvous]") {
   UniqueId id = UniqueId::draw();
   Host host(id);

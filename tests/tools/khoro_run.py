@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`khoro run`: how it starts, tags, feeds and ends a job.
 
-usage: khoro_run.py KHORO
+usage: khoro_run.py KHORO WORLD
 """
 import hashlib
 import os
@@ -13,7 +13,7 @@ import time
 import unittest
 import uuid
 
-KHORO = sys.argv.pop(1)
+KHORO, WORLD = sys.argv.pop(1), sys.argv.pop(1)
 PATIENCE = 60
 
 
@@ -283,6 +283,46 @@ time.sleep(1000)
         self.assertEqual(done.returncode, 124)
         self.assertIn("timeout: ranks 0-1 still ran after 0.3 s", done.stderr.decode())
         self.assert_nothing_is_left(0.5)
+
+
+class World(Case):
+    """Jobs whose ranks join each other."""
+
+    def world(self, shell, *words):
+        return run(*words, "--", "sh", "-c", f"{shell}\nexec '{WORLD}'", env=self.environment)
+
+    def test_the_ranks_of_a_job_join_each_other(self):
+        for ranks in (1, 2, 5, 16):
+            done = run("-n", ranks, "--", WORLD, 100)
+            self.assertEqual((done.returncode, done.stderr), (0, b""))
+            self.assertEqual(sorted(done.stdout.decode().splitlines()),
+                             sorted(f"[{rank}] sum {ranks * (ranks - 1) // 2}"
+                                    for rank in range(ranks)))
+
+    def test_a_rank_that_ends_before_it_joins_is_told_to_those_that_wait_for_it(self):
+        for rank, others in (("1", "02"), ("0", "12"), ("2", "01")):
+            begin = time.monotonic()
+            done = self.world(f'[ "$KHORO_RANK" = {rank} ] && kill -9 $$', "-n", 3)
+            self.assertEqual(done.returncode, 137)
+            lines = sorted(done.stdout.decode().splitlines())
+            self.assertEqual(len(lines), 2, lines)
+            for other, line in zip(others, lines):
+                self.assertRegex(line, rf"\[{other}\] init 12: rank {rank} \(process \d+\) ended by "
+                                       r"signal 9 \(SIGKILL, Killed\)")
+            self.assertLess(time.monotonic() - begin, 30)
+            self.assert_nothing_is_left(0.5)
+
+    def test_it_is_told_even_if_rank_0_comes_late(self):
+        done = self.world('[ "$KHORO_RANK" = 1 ] && exit 4; [ "$KHORO_RANK" = 0 ] && sleep 0.5',
+                          "-n", 3)
+        self.assertEqual(done.returncode, 4)
+        self.assertEqual(len(done.stdout.splitlines()), 2)
+        self.assertEqual(done.stdout.count(b"exited with status 4"), 2, done.stdout)
+
+    def test_settings_that_differ_are_named_with_both_values(self):
+        done = self.world('[ "$KHORO_RANK" = 1 ] && export KHORO_SLOTS=3', "-n", 3)
+        self.assertEqual(done.returncode, 5)
+        self.assertEqual(done.stdout.count(b"KHORO_SLOTS is '"), 3, done.stdout)
 
 
 class Signals(Case):

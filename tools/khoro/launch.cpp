@@ -49,6 +49,7 @@ std::string describe(int code, int status) {
 
 Launch::Launch(Job job, LaunchOptions options)
     : job_(std::move(job)),
+      key_(draw_key()),
       options_(options),
       output_(STDOUT_FILENO),
       error_(STDERR_FILENO),
@@ -61,7 +62,7 @@ Launch::Launch(Job job, LaunchOptions options)
   for (int number : {SIGPIPE, SIGTTIN, SIGTTOU}) ::signal(number, SIG_IGN);
   signals_ = Descriptor(::signalfd(-1, &handled, SFD_NONBLOCK | SFD_CLOEXEC));
   if (!signals_) throw_errno("cannot receive signals by a descriptor");
-  Descriptor key(make_job_key_descriptor(draw_key()));
+  Descriptor key(make_job_key_descriptor(key_));
   job_.key = key.number();
   guardian_.emplace(sessions_);
   try {
@@ -76,6 +77,7 @@ Launch::Launch(Job job, LaunchOptions options)
 Launch::~Launch() {
   kill_sessions(sessions_.all());
   for (Process& process : processes_) ::waitpid(process.number, nullptr, 0);
+  wipe(key_);
   ::sigprocmask(SIG_SETMASK, &signals_before_, nullptr);
 }
 
@@ -182,9 +184,19 @@ void Launch::note_end(std::size_t index, int code, int status) {
     return;
   }
   verdict_ = process.status;
-  say(fmt::format("{} {}{}", name_of(index), describe(code, status),
-                  all_ended() ? "" : "; the other ranks have 2 s to report"));
+  const std::string end = fmt::format("{} {}", name_of(index), describe(code, status));
+  say(end + (all_ended() ? "" : "; the other ranks have 2 s to report"));
   end_at(machine().now() + survivors_patience);
+  if (!all_ended()) pass_on(index, end);
+}
+
+/// To those that wait for it in init, and cannot see the end of a rank that has not come.
+void Launch::pass_on(std::size_t index, const std::string& end) {
+  try {
+    herald_.emplace(key_, Obituary{static_cast<int>(index) * job_.threads, job_.ranks(), end});
+  } catch (const Error& error) {
+    say(error.what());
+  }
 }
 
 void Launch::end_at(Time when) { term_at_ = std::min(term_at_, when); }

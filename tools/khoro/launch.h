@@ -10,6 +10,7 @@
 
 #include "base/time.h"
 #include "launch_guardian.h"
+#include "launch_herald.h"
 #include "launch_output.h"
 #include "launch_spawn.h"
 
@@ -48,6 +49,7 @@ class Launch {
   void interrupt();
   void notice_ends();
   void note_end(std::size_t index, int code, int status);
+  void pass_on(std::size_t index, const std::string& end);
   void check_clock();
   /// Ends the job: SIGTERM at `when`, SIGKILL a second later.
   void end_at(Time when);
@@ -59,11 +61,13 @@ class Launch {
   bool all_ended() const { return count_running() == 0; }
 
   Job job_;
+  Key key_;
   LaunchOptions options_;
   Sink output_;
   Sink error_;
   SessionList sessions_;
   std::optional<Guardian> guardian_;
+  std::optional<Herald> herald_;
   std::vector<Process> processes_;
   std::vector<TaggedStream> streams_;
   Descriptor signals_;
