@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/doorbell.h"
 
+#include <sched.h>
+
 #include <atomic>
 #include <thread>
+#include <vector>
 
 #include "base/hash.h"
 #include "base/settings.h"
@@ -21,6 +24,36 @@ struct alignas(128) Side {
   alignas(64) std::atomic<std::uint64_t> work{0};
   Descriptor descriptor = make_doorbell_descriptor();
   Doorbell doorbell{word, descriptor.number()};
+};
+
+std::vector<int> allowed_processors() {
+  cpu_set_t set;
+  std::vector<int> processors;
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return {};
+  for (int each = 0; each < CPU_SETSIZE; ++each) {
+    if (CPU_ISSET(each, &set)) processors.push_back(each);
+  }
+  return processors;
+}
+
+void stay_on(int processor) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(processor, &set);
+  ::sched_setaffinity(0, sizeof set, &set);
+}
+
+// One of two threads that set off together, each after some looks around of its own.
+struct alignas(128) Meeting {
+  void meet(const Meeting& other, std::uint64_t looks) {
+    const std::uint64_t now = count.load(std::memory_order_relaxed) + 1;
+    count.store(now, std::memory_order_seq_cst);
+    for (int spins = 0; other.count.load(std::memory_order_seq_cst) < now; ++spins) {
+      if (spins > 1000) machine().yield();
+    }
+    for (; looks > 0; --looks) static_cast<void>(count.load(std::memory_order_seq_cst));
+  }
+  std::atomic<std::uint64_t> count{0};
 };
 
 enum class Wait { fine, lost };
@@ -70,6 +103,44 @@ TEST_CASE("no wake-up is lost between threads that sleep on a futex", "[base]") 
 
 TEST_CASE("no wake-up is lost between threads that sleep on a descriptor", "[base]") {
   CHECK(exchange_work(50'000, DoorbellWord::on_descriptor) == Wait::fine);
+}
+
+TEST_CASE("a sleeper and a worker that come at the same moment see each other", "[base]") {
+  // One side arms and looks for work, the other makes work and rings, again and again and as close
+  // together as two processors can be. Each round must end with the work seen or the bell rung.
+  // Without a full fence in arm(), some of the rounds do not.
+  const std::vector<int> processors = allowed_processors();
+  if (processors.size() < 2) {
+    WARN("skipped: two threads cannot meet on one processor");
+    return;
+  }
+  constexpr std::uint64_t rounds = 50'000;
+  Side side;
+  Meeting of_worker, of_sleeper;
+  std::thread worker([&] {
+    stay_on(processors[0]);
+    for (std::uint64_t round = 1; round <= rounds; ++round) {
+      of_worker.meet(of_sleeper, mix(2 * round) % 256);
+      side.work.exchange(round, std::memory_order_seq_cst);
+      side.doorbell.ring();
+      of_worker.meet(of_sleeper, 0);
+    }
+  });
+  int missed = 0;
+  std::thread sleeper([&] {
+    stay_on(processors[1]);
+    for (std::uint64_t round = 1; round <= rounds; ++round) {
+      of_sleeper.meet(of_worker, mix(2 * round + 1) % 256);
+      side.doorbell.arm(DoorbellWord::on_descriptor);
+      const bool seen = side.work.load(std::memory_order_seq_cst) == round;
+      of_sleeper.meet(of_worker, 0);
+      missed += !seen && side.doorbell.armed();
+      side.doorbell.disarm();
+    }
+  });
+  worker.join();
+  sleeper.join();
+  CHECK(missed == 0);
 }
 
 TEST_CASE("a sleeper on several doorbells wakes for any of them", "[base]") {
