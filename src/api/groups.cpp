@@ -66,12 +66,12 @@ void Group::run_calls(const std::vector<PendingCall>& calls) {
 }  // namespace khoro
 
 khoroResult_t khoroGroupStart(void) {
-  return khoro::guard([] { ++khoro::group_depth(); });
+  return khoro::guard([] { ++khoro::group_depth; });
 }
 
 khoroResult_t khoroGroupEnd(void) {
   return khoro::guard([] {
-    int& depth = khoro::group_depth();
+    int& depth = khoro::group_depth;
     if (depth == 0)
       throw khoro::Error(khoro::Code::invalid_usage,
                          "khoroGroupEnd without khoroGroupStart on this thread");

@@ -10,11 +10,9 @@
 
 namespace khoro {
 
-/// How deep the calling thread is in groups; 0: calls run at once. Read by every call.
-inline int& group_depth() noexcept {
-  static thread_local int depth = 0;
-  return depth;
-}
+/// How deep the calling thread is in groups; 0: calls run at once. Read by every call, hence in the
+/// part of thread-local memory that needs no look-up.
+[[gnu::tls_model("initial-exec")]] inline thread_local constinit int group_depth = 0;
 
 /// What one thread has put off to the end of its outermost group.
 class Group {

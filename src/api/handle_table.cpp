@@ -71,9 +71,4 @@ std::unique_ptr<Communicator> HandleTable::remove(khoroComm_t handle) {
   return communicator;
 }
 
-HandleTable& handles() {
-  static auto* const table = new HandleTable;  // outlives threads that call to the very end
-  return *table;
-}
-
 }  // namespace khoro

@@ -119,7 +119,10 @@ inline HandleTable::Claim HandleTable::claim(khoroComm_t handle) {
   return Claim(entry);
 }
 
-/// The one of this process. It lives until the process ends.
-HandleTable& handles();
+/// The one of this process. It lives until the process ends, for threads that call to the very end.
+inline HandleTable& handles() {
+  static auto* const table = new HandleTable;
+  return *table;
+}
 
 }  // namespace khoro

@@ -32,7 +32,7 @@ void check_ranks(int ranks, int rank) {
 
 /// Makes a communicator now, or at the end of the group.
 void make(khoroComm_t* out, khoro::Group::Make make) {
-  if (khoro::group_depth() > 0)
+  if (khoro::group_depth > 0)
     khoro::Group::of_thread().add(out, std::move(make));
   else
     *out = handles().add(make());

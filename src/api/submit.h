@@ -35,7 +35,7 @@ void check_alone(const Communicator& communicator, const Call& call);
 /// Makes a call now, or at the end of the group. Throws `Error`.
 inline void submit(khoroComm_t comm, khoroStream_t stream, const Call& call) {
   if (stream) throw_stream();
-  if (group_depth() > 0) return defer(comm, call);
+  if (group_depth > 0) return defer(comm, call);
   const HandleTable::Claim communicator = handles().claim(comm);
   communicator->check(call);
   check_alone(*communicator, call);

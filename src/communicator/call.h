@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "base/dtype.h"
 #include "executor/execution.h"
@@ -13,7 +16,8 @@
 namespace khoro {
 
 /// What a caller can ask of a communicator. The collectives have the values of `CollectiveKind`.
-enum class CallKind : std::uint8_t {
+/// Two bytes, so that a Signature has no padding.
+enum class CallKind : std::uint16_t {
   allreduce,
   broadcast,
   allgather,
@@ -47,11 +51,36 @@ struct Signature {
   }
   /// Everything but the count in one word, for comparing, hashing and records.
   std::uint64_t word() const noexcept {
-    return static_cast<std::uint64_t>(kind) | static_cast<std::uint64_t>(dtype) << 8 |
-           static_cast<std::uint64_t>(reduction) << 16 |
-           static_cast<std::uint64_t>(static_cast<std::uint32_t>(peer)) << 32;
+    return std::bit_cast<std::array<std::uint64_t, 2>>(*this)[0];
   }
-  bool operator==(const Signature&) const = default;
+  static Signature of(std::uint64_t word, std::uint64_t count) noexcept {
+    return std::bit_cast<Signature>(std::array<std::uint64_t, 2>{word, count});
+  }
+  bool operator==(const Signature& other) const noexcept {
+    return word() == other.word() && count == other.count;
+  }
+};
+static_assert(sizeof(Signature) == 16 && std::has_unique_object_representations_v<Signature>);
+
+/// The buffers of a call on one rank in bytes, and where its input may be the same memory as its
+/// output.
+struct Extent {
+  std::uint64_t input = 0;
+  std::uint64_t output = 0;
+  /// In place means: input + input_at == output + output_at.
+  std::uint64_t input_at = 0;
+  std::uint64_t output_at = 0;
+  bool reads = true;
+  bool writes = true;
+
+  /// What is read and written is there, and apart or in place.
+  bool fits(const CallBuffers& buffers) const noexcept {
+    const auto in = reinterpret_cast<std::uintptr_t>(buffers.input);
+    const auto out = reinterpret_cast<std::uintptr_t>(buffers.output);
+    if ((reads && in == 0) || (writes && out == 0)) return false;
+    return !reads || !writes || in + input_at == out + output_at || in >= out + output ||
+           out >= in + input;
+  }
 };
 
 /// A call as the caller made it. Buffers are borrowed until it has finished.

@@ -12,17 +12,6 @@
 namespace khoro {
 namespace {
 
-/// Buffers of a call in bytes, and where its input may be the same memory as its output.
-struct Extent {
-  std::uint64_t input = 0;
-  std::uint64_t output = 0;
-  /// In place means: input + input_at == output + output_at.
-  std::uint64_t input_at = 0;
-  std::uint64_t output_at = 0;
-  bool reads = true;
-  bool writes = true;
-};
-
 [[noreturn]] void refuse(const Signature& signature, const std::string& why) {
   throw Error(Code::invalid_argument, fmt::format("{}: {}", describe(signature), why));
 }
@@ -61,42 +50,42 @@ void check_types(const Signature& signature, int rank, int ranks) {
                                   signature.peer, rank, ranks, ranks - 1));
 }
 
-void check_buffers(const Call& call, const Extent& extent) {
-  const Signature& signature = call.signature;
-  const auto input = reinterpret_cast<std::uintptr_t>(call.buffers.input);
-  const auto output = reinterpret_cast<std::uintptr_t>(call.buffers.output);
-  if (extent.reads && input == 0)
-    refuse(signature, "the send buffer is NULL; pass the memory to read, or count 0");
-  if (extent.writes && output == 0)
-    refuse(signature, "the receive buffer is NULL; pass the memory to write, or count 0");
-  if (!extent.reads || !extent.writes) return;
-  if (input + extent.input_at == output + extent.output_at) return;
-  if (input < output + extent.output && output < input + extent.input)
-    refuse(signature,
-           "the send and the receive buffer overlap; keep them apart, or make the call in place as "
-           "khoro.h says");
-}
-
 }  // namespace
 
-void Communicator::check(const Call& call) {
+void Communicator::check_new(const Call& call) {
   const Signature& signature = call.signature;
-  if (signature.kind == CallKind::barrier) return;
+  Extent extent{0, 0, 0, 0, false, false};
   try {
-    check_types(signature, rank(), ranks());
-    if (signature.count == 0) return;
-    const std::uint64_t element = find(signature.dtype)->bytes;
-    // The most that any of the buffers of any rank holds, and no object is longer than this.
-    constexpr std::uint64_t limit = std::numeric_limits<std::ptrdiff_t>::max();
-    if (signature.count > limit / element / static_cast<std::uint64_t>(ranks()))
-      refuse(signature, fmt::format("{} elements are more than memory can hold; the count is in "
-                                    "elements, not bytes",
-                                    signature.count));
-    check_buffers(call, extent_of(signature, rank(), ranks(), signature.count * element));
+    if (signature.kind != CallKind::barrier) check_types(signature, rank(), ranks());
+    if (signature.kind != CallKind::barrier && signature.count > 0) {
+      const std::uint64_t element = find(signature.dtype)->bytes;
+      // The most that any buffer of any rank holds, and no object is longer than this.
+      constexpr std::uint64_t limit = std::numeric_limits<std::ptrdiff_t>::max();
+      if (signature.count > limit / element / static_cast<std::uint64_t>(ranks()))
+        refuse(signature, fmt::format("{} elements are more than memory can hold; the count is in "
+                                      "elements, not bytes",
+                                      signature.count));
+      extent = extent_of(signature, rank(), ranks(), signature.count * element);
+    }
   } catch (...) {
     page_->refuse(signature);
     throw;
   }
+  checked_ = {signature, extent, true};
+  check_buffers(call);
+}
+
+void Communicator::refuse_buffers(const Call& call) {
+  const Signature& signature = call.signature;
+  const Extent& extent = checked_.extent;
+  page_->refuse(signature);
+  if (extent.reads && !call.buffers.input)
+    refuse(signature, "the send buffer is NULL; pass the memory to read, or count 0");
+  if (extent.writes && !call.buffers.output)
+    refuse(signature, "the receive buffer is NULL; pass the memory to write, or count 0");
+  refuse(signature,
+         "the send and the receive buffer overlap; keep them apart, or make the call in place as "
+         "khoro.h says");
 }
 
 }  // namespace khoro

@@ -64,7 +64,10 @@ class Communicator {
 
   /// Throws invalid_argument or invalid_usage, and leaves a record of the refusal for peers, if the
   /// call cannot be made. Poisons nothing.
-  void check(const Call& call);
+  void check(const Call& call) {
+    if (checked_.is_set && call.signature == checked_.signature) return check_buffers(call);
+    check_new(call);
+  }
 
   /// Makes a checked call and blocks until it has finished. Throws `Error`, the first cause, if the
   /// communicator is or gets poisoned.
@@ -125,6 +128,11 @@ class Communicator {
     std::uint64_t digest_base = 0;
   };
 
+  void check_new(const Call& call);
+  void check_buffers(const Call& call) {
+    if (!checked_.extent.fits(call.buffers)) refuse_buffers(call);
+  }
+  [[noreturn]] void refuse_buffers(const Call& call);
   void begin_collective(Operation& operation);
   void begin_point_to_point(Operation& operation);
   Port& port(int peer, bool sends);
@@ -148,6 +156,11 @@ class Communicator {
   std::atomic<std::uint64_t> under_way_{idle};  // kind | number << 8
   int open_ = 0;                                // operations begun and not ended
   std::uint64_t calls_ = 0;
+  struct {
+    Signature signature;
+    Extent extent;
+    bool is_set = false;
+  } checked_;  // the last one whose arguments were found good
   struct {
     Signature signature;
     PlanTable::Entry* plan = nullptr;

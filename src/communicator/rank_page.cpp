@@ -1,37 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "communicator/rank_page.h"
 
-#include <bit>
-
 namespace khoro {
 namespace {
 
 std::optional<Signature> signature_of(std::uint64_t word, std::uint64_t count) noexcept {
-  Signature signature;
-  signature.kind = static_cast<CallKind>(word & 0xff);
-  signature.dtype = static_cast<Dtype>(word >> 8 & 0xff);
-  signature.reduction = static_cast<Reduction>(word >> 16 & 0xff);
-  signature.peer = static_cast<std::int32_t>(word >> 32);
-  signature.count = count;
-  if ((word & 0xff) >= call_kinds) return std::nullopt;
+  const Signature signature = Signature::of(word, count);
+  if (static_cast<int>(signature.kind) >= call_kinds) return std::nullopt;
   return signature;
 }
 
 }  // namespace
-
-void RankPage::write(Slot& slot, const CallRecord& call, std::uint64_t number) noexcept {
-  constexpr auto relaxed = std::memory_order_relaxed;
-  slot.number.store(0, relaxed);
-  // Whoever sees one of the new words sees that the old number is gone (pairs with the fence in
-  // read()).
-  std::atomic_thread_fence(std::memory_order_release);
-  slot.word.store(call.signature.word(), relaxed);
-  slot.count.store(call.signature.count, relaxed);
-  slot.plan.store(call.plan_hash, relaxed);
-  slot.thread.store(call.thread, relaxed);
-  slot.state.store(static_cast<std::uint64_t>(call.state), relaxed);
-  slot.number.store(number, std::memory_order_release);
-}
 
 std::optional<CallRecord> RankPage::read(const Slot& slot, std::uint64_t number) noexcept {
   constexpr auto relaxed = std::memory_order_relaxed;
@@ -48,22 +27,6 @@ std::optional<CallRecord> RankPage::read(const Slot& slot, std::uint64_t number)
   call.signature = *signature;
   call.state = static_cast<CallState>(state);
   return call;
-}
-
-void RankPage::begin(const CallRecord& call) noexcept {
-  write(slots_[call.number % ring], call, call.number);
-  // Odd multipliers keep every call's bits; this is on the way of every call, so no more than that.
-  const std::uint64_t old = chain_.load(std::memory_order_relaxed);
-  chain_.store(
-      (std::rotl(old, 23) ^ call.signature.word() ^ call.signature.count * 0x9e3779b97f4a7c15u) *
-          0xbf58476d1ce4e5b9u,
-      std::memory_order_relaxed);
-  last_.store(call.number, std::memory_order_release);
-}
-
-void RankPage::finish(std::uint64_t number) noexcept {
-  slots_[number % ring].state.store(static_cast<std::uint64_t>(CallState::finished),
-                                    std::memory_order_release);
 }
 
 void RankPage::refuse(const Signature& signature) noexcept {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -109,6 +110,38 @@ class RankPage {
   Slot refused_;
   std::array<Slot, ring> slots_;
 };
+
+// The writer's side is on the way of every call, hence inline.
+
+inline void RankPage::write(Slot& slot, const CallRecord& call, std::uint64_t number) noexcept {
+  constexpr auto relaxed = std::memory_order_relaxed;
+  slot.number.store(0, relaxed);
+  // Whoever sees one of the new words sees that the old number is gone (pairs with the fence in
+  // read()).
+  std::atomic_thread_fence(std::memory_order_release);
+  slot.word.store(call.signature.word(), relaxed);
+  slot.count.store(call.signature.count, relaxed);
+  slot.plan.store(call.plan_hash, relaxed);
+  slot.thread.store(call.thread, relaxed);
+  slot.state.store(static_cast<std::uint64_t>(call.state), relaxed);
+  slot.number.store(number, std::memory_order_release);
+}
+
+inline void RankPage::begin(const CallRecord& call) noexcept {
+  write(slots_[call.number % ring], call, call.number);
+  // Odd multipliers keep every call's bits; this is on the way of every call, so no more than that.
+  const std::uint64_t old = chain_.load(std::memory_order_relaxed);
+  chain_.store(
+      (std::rotl(old, 23) ^ call.signature.word() ^ call.signature.count * 0x9e3779b97f4a7c15u) *
+          0xbf58476d1ce4e5b9u,
+      std::memory_order_relaxed);
+  last_.store(call.number, std::memory_order_release);
+}
+
+inline void RankPage::finish(std::uint64_t number) noexcept {
+  slots_[number % ring].state.store(static_cast<std::uint64_t>(CallState::finished),
+                                    std::memory_order_release);
+}
 
 /// Where the channel area begins in a rank's shared memory: a page boundary after the rank page.
 inline constexpr std::size_t channel_area_offset = (sizeof(RankPage) + 4095) / 4096 * 4096;
