@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "communicator/wait.h"
 
+#include <array>
+#include <atomic>
 #include <functional>
+#include <thread>
 #include <vector>
 
 #include "support/catch.h"
@@ -108,3 +111,77 @@ TEST_CASE("work that always moves still meets the clock and a stop", "[communica
   drive(work, system, {0, Duration(0), 1'000});
   CHECK(looks == 1);
 }
+
+namespace {
+
+/// The machine, counting who was woken by nothing but the clock.
+class CountingSystem final : public System {
+ public:
+  Time now() const noexcept override { return machine().now(); }
+  void park(std::span<const Doorbell> doorbells, Time until) noexcept override {
+    ++parks;
+    machine().park(doorbells, until);
+    if (now() >= until) ++overslept;
+  }
+  void yield() noexcept override { machine().yield(); }
+
+  std::atomic<int> parks{0};
+  std::atomic<int> overslept{0};
+};
+
+/// One of two threads that wait for each other in turn.
+struct Turn {
+  std::array<std::atomic<int>, 2>& turns;
+  int self;
+  int round;
+  const Doorbell& bell;
+  Duration limit;
+
+  Progress advance() const noexcept {
+    return turns[static_cast<std::size_t>(1 - self)].load(std::memory_order_seq_cst) >= round
+               ? Progress::done
+               : Progress::waiting;
+  }
+  bool examine(Time) const noexcept { return true; }
+  bool stopped() const noexcept { return false; }
+  Time wake_by(Time now) const noexcept { return now + limit; }
+  std::span<const Doorbell> doorbells() const noexcept { return {&bell, 1}; }
+};
+
+/// Two threads that sleep at once when they wait take `rounds` turns; none
+/// sleeps longer than `limit` at a time.
+void take_turns(CountingSystem& system, int rounds, Duration limit) {
+  std::array<DoorbellWord, 2> words{};
+  const std::array<Doorbell, 2> bells{Doorbell(words[0], -1), Doorbell(words[1], -1)};
+  std::array<std::atomic<int>, 2> turns{};
+  const auto play = [&](int self) {
+    for (int round = 1; round <= rounds; ++round) {
+      turns[static_cast<std::size_t>(self)].exchange(round, std::memory_order_seq_cst);
+      bells[static_cast<std::size_t>(1 - self)].ring();
+      Turn turn{turns, self, round, bells[static_cast<std::size_t>(self)], limit};
+      drive(turn, system, {0, Duration(0), 4'096});
+    }
+  };
+  std::thread other(play, 1);
+  play(0);
+  other.join();
+}
+
+}  // namespace
+
+TEST_CASE("no sleeper is woken by its clock alone", "[communicator]") {
+  CountingSystem system;
+  take_turns(system, 20'000, std::chrono::seconds(20));
+  CHECK(system.parks > 0);
+  CHECK(system.overslept == 0);
+}
+
+#ifdef KHORO_TEST_SWITCHES
+TEST_CASE("a planted lost wake-up is noticed", "[communicator]") {
+  CountingSystem system;
+  lose_wakeups(20);
+  take_turns(system, 300, std::chrono::milliseconds(100));
+  lose_wakeups(0);
+  CHECK(system.overslept > 0);
+}
+#endif
