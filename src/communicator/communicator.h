@@ -146,6 +146,7 @@ class Communicator {
   void start_waiting(Operation& operation, Time now) const noexcept;
   bool peer_has_left(Operation& operation) noexcept;
   bool compare(Operation& operation, Time now) noexcept;
+  void report_refusal(Operation& operation) const noexcept;
   void report_straggler(Operation& operation, Time now) const noexcept;
   Cause cause_now(Code code, int culprit) const noexcept;
   CallRecord record_of(const Operation& operation) const noexcept;

@@ -150,8 +150,25 @@ bool Communicator::compare(Operation& operation, Time now) noexcept {
   operation.next_comparison = now + comparisons;
   if (operation.call.signature.point_to_point()) return true;
   const auto found = compare_calls(*peers_, operation.number);
-  if (found) poison(*found);
-  return !found;
+  if (found) {
+    poison(*found);
+    return false;
+  }
+  report_refusal(operation);
+  return true;
+}
+
+void Communicator::report_refusal(Operation& operation) const noexcept {
+  for (int peer = 0; peer < ranks() && !operation.refusal_reported; ++peer) {
+    const auto refused = peers_->page(peer).refused();
+    if (!refused || refused->number + 1 != operation.number ||
+        peers_->page(peer).calls() >= operation.number)
+      continue;
+    operation.refusal_reported = true;
+    log(LogLevel::warn, "rank {}: {} (#{}) waits for {}, whose {} was refused for its arguments",
+        rank(), describe(operation.call.signature), operation.number, peers_->who(peer),
+        describe(refused->signature));
+  }
 }
 
 void Communicator::report_straggler(Operation& operation, Time now) const noexcept {

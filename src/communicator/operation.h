@@ -22,6 +22,7 @@ struct Operation {
   Time deadline{};
   Time next_comparison{};
   Time straggler_report{};
+  bool refusal_reported = false;
   /// The peer that has left while this rank waited for it; -1: none has.
   int left = -1;
 };

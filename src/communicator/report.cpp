@@ -127,7 +127,7 @@ Finding timed_out(const Peers& peers, const CallRecord& call, int waited_for,
       text += fmt::format(" (rank {} had a {} refused for its arguments)", cause.culprit,
                           describe(refused->signature));
   } else if (waited_for >= 0) {
-    text += fmt::format("this rank waited for {}", peers.who(waited_for));
+    text += fmt::format("rank {} waited for {}", peers.rank(), peers.who(waited_for));
   } else {
     text += "every rank called it";
   }

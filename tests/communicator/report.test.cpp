@@ -103,7 +103,7 @@ TEST_CASE("a deadline names the ranks that have not come", "[communicator]") {
   CHECK(says(timed_out(*ranks.peers, mine, 3, 250).message, "refused"));
   ranks.call(1, 1, sum_of(5));
   ranks.call(3, 1, sum_of(5));
-  CHECK(says(timed_out(*ranks.peers, mine, 3, 250).message, "waited for rank 3 (pid 103)"));
+  CHECK(says(timed_out(*ranks.peers, mine, 3, 250).message, "rank 0 waited for rank 3 (pid 103)"));
 }
 
 TEST_CASE("words name culprit, operation, reporter and what to do", "[communicator]") {
