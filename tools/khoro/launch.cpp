@@ -163,20 +163,35 @@ void Launch::interrupt() {
 }
 
 void Launch::notice_ends() {
-  for (std::size_t i = 0; i < processes_.size(); ++i) {
-    if (processes_[i].ended) continue;
-    siginfo_t info{};
-    // Left a zombie until the job is over: its number, which is its session's, stays taken.
-    if (::waitid(P_PID, static_cast<id_t>(processes_[i].number), &info,
-                 WEXITED | WNOHANG | WNOWAIT) == 0 &&
-        info.si_pid == processes_[i].number)
-      note_end(i, info.si_code, info.si_status);
+  struct End {
+    std::size_t index;
+    int code, status;
+  };
+  std::vector<End> ends;
+  // Whoever ends because another did is seen with that other, or after it: looks are repeated until
+  // one finds nothing new.
+  for (std::size_t before = ends.size() + 1; ends.size() != before;) {
+    before = ends.size();
+    for (std::size_t i = 0; i < processes_.size(); ++i) {
+      if (processes_[i].ended) continue;
+      siginfo_t info{};
+      // Left a zombie until the job is over: its number, which is its session's, stays taken.
+      if (::waitid(P_PID, static_cast<id_t>(processes_[i].number), &info,
+                   WEXITED | WNOHANG | WNOWAIT) != 0 ||
+          info.si_pid != processes_[i].number)
+        continue;
+      processes_[i].ended = true;
+      ends.push_back({i, info.si_code, info.si_status});
+    }
   }
+  // Of ranks seen to end at once, those that a signal ended are the cause and the others report it.
+  std::stable_partition(ends.begin(), ends.end(),
+                        [](const End& end) { return end.code != CLD_EXITED; });
+  for (const End& end : ends) note_end(end.index, end.code, end.status);
 }
 
 void Launch::note_end(std::size_t index, int code, int status) {
   Process& process = processes_[index];
-  process.ended = true;
   process.status = code == CLD_EXITED ? status : 128 + status;
   if (process.status == 0 || process.asked_to_end) return;
   if (verdict_) {
