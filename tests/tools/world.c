@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A rank of a launcher's job: joins, reduces its rank's number as often as it is told, and says what
-   came of it. usage: world [ROUNDS] */
+/* A rank of a launcher's job: joins, reduces its rank's number as often as it is told, and says
+   what came of it. usage: world [ROUNDS] */
 #include <khoro/khoro.h>
 #include <stdio.h>
 #include <stdlib.h>
