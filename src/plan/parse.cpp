@@ -25,6 +25,7 @@ struct RankText {
   std::vector<Token> tokens;
   std::vector<Stage> stages;
   std::vector<std::size_t> lane_begins;
+  std::vector<std::vector<int>> step_lines;  // of each lane
   int scratch_chunks = 0;
 };
 using Ranks = std::vector<RankText>;
@@ -83,13 +84,17 @@ Parsed Parser::run(std::string_view text) {
     check_complete();
   }
   if (!diagnostics_.empty()) return {std::nullopt, std::move(diagnostics_)};
-  plan_.program = [ranks = std::make_shared<const Ranks>(std::move(ranks_))](int rank) {
+  const auto ranks = std::make_shared<const Ranks>(std::move(ranks_));
+  plan_.program = [ranks](int rank) {
     const auto index = static_cast<std::size_t>(rank);
     Program program;
     program.tokens = (*ranks)[index].tokens;
     for (std::size_t lane = 0; lane < (*ranks)[index].lane_begins.size(); ++lane)
       program.lanes.push_back(lane_steps(ranks, index, lane));
     return program;
+  };
+  plan_.line = [ranks](int rank, int lane, int step) {
+    return (*ranks)[std::size_t(rank)].step_lines[std::size_t(lane)][std::size_t(step)];
   };
   return {std::move(plan_), {}};
 }
@@ -207,6 +212,7 @@ void Parser::begin_lane(Words& words) {
   const int lane = words.number("lane", 0, most_lanes - 1);
   words.expect_end();
   rank.lane_begins.push_back(rank.stages.size());  // even if refused, as above
+  rank.step_lines.emplace_back();
   if (lane != expected) throw Refusal{fmt::format("lane {} where lane {} is due", lane, expected)};
 }
 
@@ -215,6 +221,7 @@ void Parser::step(Words& words) {
   const std::size_t begin = rank.stages.size();
   read_step(words, {plan_.collective.ranks, rank.tokens}, rank.stages);
   rank.stages.back().flags |= Stage::ends;
+  rank.step_lines.back().push_back(line_);
   const std::span<const Stage> stages = std::span(rank.stages).subspan(begin);
   for (const Stage& stage : stages)
     if (stage.has_span() && stage.buffer == Buffer::scratch && stage.last > rank.scratch_chunks) {

@@ -79,6 +79,8 @@ struct Plan {
   /// rank would wait to overwrite what the others still read; then such messages are copied.
   bool lends_in_place = true;
   std::function<Program(int rank)> program;
+  /// The line of the text that the plan was read from, of a step; absent if it was generated.
+  std::function<int(int rank, int lane, int step)> line;
 
   /// "allreduce.ring"
   std::string name() const { return std::string(khoro::name(collective.kind)) + "." + algorithm; }

@@ -19,12 +19,12 @@ struct Proofs {
   std::vector<Failure> failures;
 };
 
-/// Proves the plan not in place and in place, with messages copied and lent; not lent in place if
-/// the plan says that it lends nothing then. All ranks alike covers every mix of them.
+/// Proves the plan not in place and in place, with messages copied, and lent as far as the plan
+/// lends. All ranks alike covers every mix of them.
 Proofs prove(const Plan& plan, int slots);
 
-/// Proves a plan that came as text. Where it fails only by lending in place, it is made to lend
-/// nothing then, and the failure is left out.
+/// Proves a plan that came as text. If it fails only by lending in place, it is made to lend no
+/// input then, and proved again.
 Proofs admit(Plan& plan, int slots);
 
 }  // namespace khoro

@@ -28,6 +28,10 @@ Verdict verify(const Plan& plan, const VerifyOptions& options) {
     proof::Machine(plan, options, &book).run();
     proof::explain(plan, *suspect, book, *verdict.found);
   }
+  if (verdict.found && verdict.found->at && plan.line) {
+    const StepAt& at = *verdict.found->at;
+    verdict.found->diagnostic.line = plan.line(at.rank, at.lane, at.step);
+  }
   return verdict;
 }
 

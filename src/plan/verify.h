@@ -17,8 +17,9 @@ struct VerifyOptions {
   /// Output is the same memory as input (Collective::in_place_input) on every rank.
   bool in_place = false;
   /// Messages and windows: copied through slots, or by reference to the sender's memory wherever
-  /// the grammar allows it.
+  /// the grammar and Plan::lends_in_place allow it.
   bool references = false;
+  /// Those after the first can add nothing but races, and are not run where none is possible.
   int tiles = 2;
 };
 

@@ -47,8 +47,10 @@ TEST_CASE("what an algorithm excludes is a fault", "[algorithms]") {
         CHECK(verdict.found->outcome.hangs);
       }
       if (!algorithm.lends_in_place) {
+        Plan lending = plan;
+        lending.lends_in_place = true;
         const Verdict verdict =
-            verify(plan, {.slots = algorithm.least_slots, .in_place = true, .references = true});
+            verify(lending, {.slots = algorithm.least_slots, .in_place = true, .references = true});
         REQUIRE(verdict.found);
         CHECK(verdict.found->fault == Fault::race);
       }

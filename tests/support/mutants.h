@@ -52,6 +52,7 @@ class Mutation {
                                      print(step(), static_cast<int>(lane_), here().tokens));
     mutant.slots = slots_;
     mutant.plan = plan_;
+    mutant.plan.line = nullptr;
     auto ranks = ranks_;
     ranks[rank_] = std::make_shared<const RankListing>(std::move(changed));
     mutant.plan.program = programs(std::move(ranks));

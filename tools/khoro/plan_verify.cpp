@@ -59,8 +59,15 @@ struct Finding {
                        root != 0 ? fmt::format(" root {}", root) : "", average ? " average" : "",
                        options.slots, options.in_place ? "in place" : "not in place",
                        options.references ? "lent" : "copied", name(failure.found.fault),
-                       diagnostic.message,
-                       diagnostic.place.empty() ? "" : "    at " + diagnostic.place + "\n");
+                       diagnostic.message, place());
+  }
+
+  std::string place() const {
+    const Diagnostic& diagnostic = failure.found.diagnostic;
+    if (diagnostic.place.empty()) return {};
+    return fmt::format("    at {}{}\n",
+                       diagnostic.line > 0 ? fmt::format("line {}, ", diagnostic.line) : "",
+                       diagnostic.place);
   }
 
   nlohmann::ordered_json json() const {
@@ -74,6 +81,7 @@ struct Finding {
             {"references", options.references},
             {"fault", name(failure.found.fault)},
             {"message", failure.found.diagnostic.message},
+            {"line", failure.found.diagnostic.line},
             {"place", failure.found.diagnostic.place}};
   }
 };

@@ -217,13 +217,14 @@ bool Machine::transmit(const Position& lane, const Stage& stage, Channel& channe
 }
 
 /// Which memory the message may refer to: what the step wrote, or all that it read if it did
-/// nothing with it.
+/// nothing with it. A plan may keep the input of a call in place out of this.
 void Machine::refer(Channel::Slot& slot) const {
   slot.references.clear();
   if (slot.put) return;
   if (!written_spans_.empty())
     slot.references = written_spans_;
-  else if (plain_read_)
+  else if (plain_read_ && (read_spans_[0].buffer != Buffer::input || !world_.options.in_place ||
+                           world_.plan->lends_in_place))
     slot.references = read_spans_;
 }
 
