@@ -18,7 +18,10 @@ namespace khoro {
 
 Process::Process() : number_(draw_random()) {
   ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
-  if (const int error = ::pthread_atfork(nullptr, nullptr, [] { forked_ = true; })) {
+  if (const int error = ::pthread_atfork(nullptr, nullptr, [] {
+        forked_ = true;
+        Descriptor::close_all();
+      })) {
     errno = error;
     throw_errno("pthread_atfork");
   }

@@ -2,6 +2,8 @@
 /* Stale and invented handles, second threads, forked children: errors, never a crash. */
 #include "values.h"
 
+#include <dirent.h>
+
 static void every_call_refuses(khoroComm_t comm) {
   float in[4] = {0}, out[4];
   int number = 77;
@@ -53,14 +55,28 @@ static void second_thread_is_told(void) {
   OK(khoroCommDestroy(comms[1]));
 }
 
+static int descriptors(void) {
+  int count = 0;
+  DIR* open = opendir("/proc/self/fd");
+  CHECK(open);
+  while (readdir(open)) ++count;
+  closedir(open);
+  return count;
+}
+
 static void child_is_told(void) {
   khoroComm_t comm;
+  khoroUniqueId id;
+  const int base = descriptors();
   OK(khoroCommInitAllHost(&comm, 1));
+  OK(khoroGetUniqueId(&id)); /* a socket that listens, and the control thread */
+  CHECK(descriptors() > base);
   const pid_t child = fork();
   CHECK(child >= 0);
   if (child == 0) {
     float in = 1, out = 0;
     khoroComm_t other;
+    CHECK(descriptors() == base);
     CHECK_RESULT(khoroInvalidUsage,
                  khoroAllReduce(&in, &out, 1, khoroFloat32, khoroSum, comm, NULL));
     CHECK_WORDS("forked");
