@@ -18,10 +18,10 @@ struct Operation {
   Execution* execution = nullptr;
 
   // Of the waiting.
-  bool waits = false;  // it has been seen to wait, and the times below are set
-  Time deadline{};
-  Time next_comparison{};
-  Time straggler_report{};
+  bool waits = false;  // it has been seen to wait, and only then the times below are set
+  Time deadline;
+  Time next_comparison;
+  Time straggler_report;
   bool refusal_reported = false;
   /// The peer that has left while this rank waited for it; -1: none has.
   int left = -1;
