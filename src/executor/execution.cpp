@@ -115,6 +115,12 @@ Progress Execution::advance() noexcept {
   return moved ? Progress::moved : Progress::waiting;
 }
 
+Progress Execution::advance(int number, int most_steps) noexcept {
+  LaneState& lane = state_->lanes[static_cast<std::size_t>(number)];
+  if (lane.outlook == Outlook::ends) return Progress::done;
+  return khoro::advance(state_->engine, Alone{}, lane, most_steps);
+}
+
 Status Execution::status() const noexcept { return state_->engine.status(); }
 
 Execution::Position Execution::position() const noexcept {

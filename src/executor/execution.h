@@ -68,6 +68,9 @@ class Execution {
   void start(const CallArguments& call);
   /// Does what can be done now. `done` includes that every reference lent to a peer is back.
   Progress advance() noexcept;
+  /// The same for one lane, `most_steps` of its steps at the most; for those who order the lanes
+  /// themselves. The call is done when advance() says so.
+  Progress advance(int lane, int most_steps) noexcept;
   Status status() const noexcept;
 
   /// For reports: the first lane that waits, its step and the peer it waits for (-1: none).

@@ -355,11 +355,14 @@ class Preparation {
   LaneState& lane_;
 };
 
+/// So that deadline and abort are looked at between messages.
+inline constexpr int steps_per_look = 64;
+
 /// Does what can be done now in one lane, a bounded number of steps; never blocks. All members of
 /// the team call it.
 template <class Engine, class Team>
-KHORO_HD Progress advance(Engine& engine, const Team& team, LaneState& lane) {
-  constexpr int most_steps = 64;  // so that deadline and abort are looked at between messages
+KHORO_HD Progress advance(Engine& engine, const Team& team, LaneState& lane,
+                          int most_steps = steps_per_look) {
   for (int step = 0; step < most_steps; ++step) {
     if (team.rank() == 0) lane.outlook = Preparation<Engine>(engine, lane).until_fire();
     team.sync();

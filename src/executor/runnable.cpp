@@ -5,6 +5,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 
@@ -13,7 +14,7 @@ namespace {
 
 struct Place {
   std::size_t lane = 0;
-  int step = 0;
+  int step = -1;
 };
 
 [[noreturn]] void refuse(Place place, const std::string& what) {
@@ -86,9 +87,31 @@ bool may_follow(int before, int after) {
   return after != 9 && (after > before || (repeats && after == before));
 }
 
+/// An end of a channel belongs to one lane, and has one message at a time: a step names it once.
+class EndOwners {
+ public:
+  explicit EndOwners(const Image& image) : image_(image), last_(image.ports.size()) {}
+
+  void check(std::uint32_t stage, Place place) {
+    Place& last = last_[image_.port_of_stage[stage]];
+    const Port& port = image_.ports[image_.port_of_stage[stage]];
+    if (last.step >= 0 && last.lane != place.lane)
+      refuse(place,
+             fmt::format("channel {}.{} is an end of lane {}", port.peer, port.index, last.lane));
+    if (last.step == place.step)
+      refuse(place, fmt::format("channel {}.{} is named twice", port.peer, port.index));
+    last = place;
+  }
+
+ private:
+  const Image& image_;
+  std::vector<Place> last_;
+};
+
 }  // namespace
 
 void check_runnable(const Image& image, const Collective& collective) {
+  EndOwners owners(image);
   for (std::size_t lane = 0; lane < image.lanes.size(); ++lane) {
     Place place{lane, 0};
     int before = -1;  // nothing yet of this step
@@ -96,6 +119,7 @@ void check_runnable(const Image& image, const Collective& collective) {
     for (std::uint32_t i = range.first; i < range.last; ++i) {
       const Stage& stage = image.stages[i];
       check_stage(stage, image, collective, place);
+      if (stage.has_channel()) owners.check(i, place);
       const int rank = rank_of(stage);
       const bool starts = before == -1;
       if (!(starts ? rank == 0 || rank == 1 || rank == 9 : may_follow(before, rank)))

@@ -47,10 +47,13 @@ struct Victim {
 };
 
 /// What the refusal of a program says; empty if it is not refused.
-std::string refusal(std::vector<Stage> stages, int tokens = 0) {
+std::string refusal(std::vector<Stage> stages, int tokens = 0, std::uint32_t first_lane = 0) {
   Image image;
-  image.lanes.push_back({0, static_cast<std::uint32_t>(stages.size())});
-  image.port_of_stage.assign(stages.size(), 0);
+  if (first_lane > 0) image.lanes.push_back({0, first_lane});
+  image.lanes.push_back({first_lane, static_cast<std::uint32_t>(stages.size())});
+  image.ports = {{1, 0, false}, {1, 0, true}};
+  for (const Stage& stage : stages)
+    image.port_of_stage.push_back(stage.verb == Verb::send || stage.verb == Verb::put ? 1 : 0);
   image.token_counts.assign(static_cast<std::size_t>(tokens), 0);
   image.chunks = 2;
   image.scratch_chunks = 2;
@@ -139,6 +142,19 @@ TEST_CASE("programs that are no sequence of steps are refused", "[executor]") {
   CHECK_THAT(refusal({last(await(0))}, 1), Catch::Contains("does nothing"));
   CHECK_THAT(refusal({recv(1, 0)}), Catch::Contains("does not end"));
   CHECK(refusal({await(0), await(1), recv(1, 0), last(signal(0))}, 2).empty());
+}
+
+TEST_CASE("programs that misuse an end of a channel are refused", "[executor]") {
+  CHECK(refusal({recv(1, 0), last(send(1, 0)), recv(1, 0), last(send(1, 0))}).empty());
+  CHECK(refusal({recv(1, 0), last(write(output(0))), read(input(0)), last(send(1, 0))}, 0, 2)
+            .empty());
+  CHECK_THAT(refusal({recv(1, 0), reduce(recv(1, 0)), last(write(output(0)))}),
+             Catch::Contains("channel 1.0 is named twice"));
+  CHECK_THAT(refusal({read(input(0)), send(1, 0), last(send(1, 0))}),
+             Catch::Contains("channel 1.0 is named twice"));
+  CHECK_THAT(
+      refusal({recv(1, 0), last(write(output(0))), recv(1, 0), last(write(output(1)))}, 0, 2),
+      Catch::Contains("channel 1.0 is an end of lane 0"));
 }
 
 #ifdef KHORO_TEST_SWITCHES
