@@ -415,6 +415,23 @@ rank 1
         {.in_place = true});
 }
 
+TEST_CASE("in place, what lies there already need not be written", "[plan]") {
+  const std::string unwritten = R"(plan broadcast.bare ranks 2 chunks 1 root 0
+rank 0
+  lane 0
+    read input[0] | send 1
+rank 1
+  lane 0
+    recv 0 | write output[0]
+)";
+  proved(unwritten, {.in_place = true});
+  found(unwritten, {Fault::wrong_value, "rank 0", "output[0] of rank 0 is never written"});
+  found(replaced(unwritten, "root 0", "root 1"),
+        {Fault::malformed, "rank 0 lane 0 step 0: read input[0] | send 1",
+         "reads the input of a rank that has none: the root is 1"},
+        {.in_place = true});
+}
+
 TEST_CASE("messages of another size than the receiving step asks for are a fault", "[plan]") {
   const std::string text = R"(plan broadcast.x ranks 2 chunks 2 root 0
 rank 0

@@ -86,6 +86,7 @@ class Machine {
   void check_left_over();
   void check_outputs();
   void check_output(int rank, int chunk);
+  bool lies_there(int rank, int chunk, const Requirement& required);
   void check_barrier();
   void suspect(Fault fault, const Suspect& suspect);
   std::uint64_t required_sum(const Requirement& required);
