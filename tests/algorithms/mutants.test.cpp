@@ -32,9 +32,10 @@ bool foretells_something(const Verdict::Found& found) {
          !outcome.wrong.empty() || !outcome.unequal.empty() || !found.witness.empty();
 }
 
-/// Two neighbours may be independent of each other, and two ranks of a ring need one slot only.
+/// Two neighbours may be independent of each other, a chunk may be reduced on one rank for all, and
+/// two ranks of a ring need one slot only.
 bool may_be_equivalent(const test::Mutant& mutant) {
-  return mutant.kind() == "swap with the next" ||
+  return mutant.kind() == "swap with the next" || mutant.kind() == "swap two reduces" ||
          (mutant.kind() == "fewer slots" && mutant.plan.collective.ranks == 2);
 }
 

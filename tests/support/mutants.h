@@ -23,8 +23,9 @@ struct Mutant {
   std::string kind() const { return description.substr(0, description.find(':')); }
 };
 
-/// Makes all mutants of a plan: each drops a step or a stage of one, swaps two neighbouring steps,
-/// turns to another peer, chunk or count of tokens, or has one slot less than `least_slots`.
+/// Makes all mutants of a plan: each drops a step or a stage of one, swaps two neighbouring steps
+/// or reduces, turns to another peer, chunk, size or count of tokens, or has one slot less than
+/// `least_slots`.
 class Mutation {
  public:
   Mutation(const Plan& plan, int least_slots)
@@ -89,6 +90,33 @@ class Mutation {
     if (!first_source && stage.verb != Verb::offer) drop_stage(number);
     if (stage.has_channel()) change_peer(number);
     if (stage.has_span()) change_chunk(number);
+    if (stage.has_span()) widen(number);
+    if (number > 0 && folds(number) && folds(number - 1)) swap_reduces(number);
+  }
+
+  bool folds(std::size_t number) const {
+    return (step().stages()[number].flags & Stage::reduces) != 0;
+  }
+
+  void swap_reduces(std::size_t second) {
+    RankListing changed = here();
+    const auto stages = changed.lanes[lane_][step_].stages();
+    std::swap(stages[second - 1], stages[second]);
+    add("swap two reduces", std::move(changed));
+  }
+
+  void widen(std::size_t number) {
+    if (step().stages()[number].last >= chunks_of(step().stages()[number])) return;
+    RankListing changed = here();
+    ++changed.lanes[lane_][step_].stages()[number].last;
+    add("one chunk more", std::move(changed));
+  }
+
+  /// Scratch has room for one more.
+  int chunks_of(const Stage& stage) const {
+    if (stage.buffer == Buffer::input) return plan_.collective.input_chunks(plan_.chunks);
+    if (stage.buffer == Buffer::output) return plan_.collective.output_chunks(plan_.chunks);
+    return stage.last + 1;
   }
 
   void drop_stage(std::size_t number) {
@@ -132,11 +160,7 @@ class Mutation {
   void change_chunk(std::size_t number) {
     const Stage stage = step().stages()[number];
     const int length = stage.last - stage.first;
-    const int chunks = stage.buffer == Buffer::input ? plan_.collective.input_chunks(plan_.chunks)
-                       : stage.buffer == Buffer::output
-                           ? plan_.collective.output_chunks(plan_.chunks)
-                           : stage.last + 1;
-    const int first = stage.last < chunks ? stage.first + 1 : 0;
+    const int first = stage.last < chunks_of(stage) ? stage.first + 1 : 0;
     if (length == 0 || first == stage.first) return;
     RankListing changed = here();
     Stage& moved = changed.lanes[lane_][step_].stages()[number];
