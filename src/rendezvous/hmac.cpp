@@ -4,6 +4,7 @@
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
 
+#include <algorithm>
 #include <cstring>
 
 // OpenSSL's HMAC() would link its whole provider machinery, 3.8 MB, into the library; its SHA-256
@@ -53,7 +54,7 @@ Digest hmac(std::span<const std::uint8_t> key,
     std::memcpy(block.data(), digest.data(), digest.size());
     wipe(digest);
   } else {
-    std::memcpy(block.data(), key.data(), key.size());
+    std::copy(key.begin(), key.end(), block.begin());
   }
   Hash inner, outer;
   add_padded_key(inner, block, 0x36);

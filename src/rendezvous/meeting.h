@@ -36,6 +36,8 @@ class Meeting {
   void call_off(const Error& reason) noexcept;
   /// Nobody can join any more and everybody was told: it may be destroyed.
   bool over() const noexcept { return phase_ == Phase::over; }
+  /// How many ranks are there now.
+  std::size_t present() const noexcept { return seated_.size(); }
 
  private:
   /// How long those who come after a failure are still told of it.

@@ -26,7 +26,12 @@ class Host {
     thread_.join();
   }
 
-  bool over() const { return over_; }
+  /// Waits until so many ranks are there; false if they do not come.
+  bool sees(std::size_t ranks) const {
+    Time until = machine().now() + std::chrono::seconds(20);
+    while (present_ != ranks && machine().now() < until) ::poll(nullptr, 0, 1);
+    return present_ == ranks;
+  }
   /// True if the meeting ended within `seconds`.
   bool ends_within(double seconds) const {
     Time until = machine().now() + std::chrono::milliseconds(static_cast<int>(seconds * 1000));
@@ -40,6 +45,7 @@ class Host {
       pollfd one{meeting_.descriptor(), POLLIN, 0};
       ::poll(&one, 1, 50);
       meeting_.advance();
+      present_ = meeting_.present();
     }
     over_ = meeting_.over();
   }
@@ -47,6 +53,7 @@ class Host {
   Meeting meeting_;
   std::atomic<bool> stop_{false};
   std::atomic<bool> over_{false};
+  std::atomic<std::size_t> present_{0};
   std::thread thread_;
 };
 

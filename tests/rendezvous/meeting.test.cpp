@@ -154,7 +154,7 @@ TEST_CASE("a rank that dies during the meeting fails it for all within a second"
   Time killed{};
   auto outcomes = on_all_ranks(3, [&](int rank) {
     if (rank == 2) {
-      ::poll(nullptr, 0, 300);
+      host.sees(3);
       killed = machine().now();
       ::kill(child, SIGKILL);
       return Outcome{};
@@ -177,18 +177,21 @@ TEST_CASE("a dead rank is found although a child of it holds its socket", "[rend
   REQUIRE(::pipe(pipe) == 0);
   pid_t child = spawn([&] {
     std::thread joiner([&] { outcome_of([&] { join(id, guest(1, 3), in_seconds(30)); }); });
-    ::poll(nullptr, 0, 300);
+    ::close(pipe[1]);
+    char byte;
+    if (::read(pipe[0], &byte, 1) != 1) ::_exit(1);
     pid_t heir = ::fork();  // has a copy of every descriptor, and lives until the pipe is closed
-    if (heir == 0) {
-      ::close(pipe[1]);
-      char byte;
-      ::_exit(static_cast<int>(::read(pipe[0], &byte, 1)));
-    }
+    if (heir == 0) ::_exit(static_cast<int>(::read(pipe[0], &byte, 1)));
     ::_exit(0);
     return 0;
   });
   Host host(id);
-  Outcome outcome = outcome_of([&] { join(id, guest(0, 3), in_seconds(30)); });
+  auto survivor = std::async(std::launch::async, [&] {
+    return outcome_of([&] { join(id, guest(0, 3), in_seconds(30)); });
+  });
+  CHECK(host.sees(2));
+  CHECK(::write(pipe[1], "x", 1) == 1);
+  Outcome outcome = survivor.get();
   ::close(pipe[1]);
   ::close(pipe[0]);
   CHECK(exit_status(child) == 0);
@@ -200,8 +203,7 @@ TEST_CASE("the death of the host ends the wait of those who came", "[rendezvous]
   id.host_may_be_late = true;
   pid_t child = spawn([&] {
     Host host(id);
-    ::poll(nullptr, 0, 300);
-    ::_exit(0);
+    ::_exit(host.sees(1) ? 0 : 1);
     return 0;
   });
   Outcome outcome = outcome_of([&] { join(id, guest(1, 2), in_seconds(30)); });
@@ -325,7 +327,7 @@ TEST_CASE("a second rank of the same number is refused and the meeting goes on",
   auto first = std::async(std::launch::async, [&] {
     return outcome_of([&] { join(id, guest(0, 2), in_seconds(20)); });
   });
-  ::poll(nullptr, 0, 200);
+  CHECK(host.sees(1));
   Outcome second = outcome_of([&] { join(id, guest(0, 2), in_seconds(20)); });
   CHECK(second.code == Code::invalid_argument);
   CHECK_THAT(second.text, Catch::Contains("rank 0 is here already"));
