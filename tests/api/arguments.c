@@ -79,7 +79,7 @@ static void check_all(khoroComm_t comm) {
 
 /* Blocks of other ranks may not overlap either. */
 static void check_blocks(khoroComm_t comm, int rank, int ranks) {
-  float buffer[64];
+  float buffer[64] = {0};
   float* const other = buffer + 4 * ((rank + 1) % ranks);
   CHECK_RESULT(khoroInvalidArgument, khoroAllGather(other, buffer, 4, khoroFloat32, comm, NULL));
   CHECK_RESULT(khoroInvalidArgument,
