@@ -23,6 +23,8 @@ struct Patience {
   Duration yields{50'000};
   /// Looks that found something between two looks at the clock.
   int busy_looks = 4'096;
+  /// Looks in quick succession at first: a pause may take as long as a cache line is under way.
+  int eager_looks = 64;
 };
 
 /// Drives `work` until it is done or has failed; the calling thread blocks meanwhile. `Work` is
@@ -55,8 +57,7 @@ void drive(Work& work, System& system, const Patience& patience) {
       continue;
     }
     if (idle < patience.spins) {
-      ++idle;
-      relax();
+      if (++idle > patience.eager_looks) relax();
       continue;
     }
     const Time now = system.now();
