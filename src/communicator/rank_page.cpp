@@ -13,16 +13,16 @@ std::optional<Signature> signature_of(std::uint64_t word, std::uint64_t count) n
 }  // namespace
 
 std::optional<CallRecord> RankPage::read(const Slot& slot, std::uint64_t number) noexcept {
-  constexpr auto relaxed = std::memory_order_relaxed;
-  if (number == 0 || slot.number.load(std::memory_order_acquire) != number) return std::nullopt;
-  const auto signature = signature_of(slot.word.load(relaxed), slot.count.load(relaxed));
+  // The words before the number once more (pairs with write()).
+  constexpr auto acquire = std::memory_order_acquire;
+  if (number == 0 || slot.number.load(acquire) != number) return std::nullopt;
+  const auto signature = signature_of(slot.word.load(acquire), slot.count.load(acquire));
   CallRecord call;
   call.number = number;
-  call.plan_hash = slot.plan.load(relaxed);
-  call.thread = slot.thread.load(relaxed);
-  const std::uint64_t state = slot.state.load(relaxed);
-  std::atomic_thread_fence(std::memory_order_acquire);
-  if (slot.number.load(relaxed) != number || !signature || state < 1 || state > 3)
+  call.plan_hash = slot.plan.load(acquire);
+  call.thread = slot.thread.load(acquire);
+  const std::uint64_t state = slot.state.load(acquire);
+  if (slot.number.load(std::memory_order_relaxed) != number || !signature || state < 1 || state > 3)
     return std::nullopt;
   call.signature = *signature;
   call.state = static_cast<CallState>(state);

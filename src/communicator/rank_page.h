@@ -114,17 +114,15 @@ class RankPage {
 // The writer's side is on the way of every call, hence inline.
 
 inline void RankPage::write(Slot& slot, const CallRecord& call, std::uint64_t number) noexcept {
-  constexpr auto relaxed = std::memory_order_relaxed;
-  slot.number.store(0, relaxed);
-  // Whoever sees one of the new words sees that the old number is gone (pairs with the fence in
-  // read()).
-  std::atomic_thread_fence(std::memory_order_release);
-  slot.word.store(call.signature.word(), relaxed);
-  slot.count.store(call.signature.count, relaxed);
-  slot.plan.store(call.plan_hash, relaxed);
-  slot.thread.store(call.thread, relaxed);
-  slot.state.store(static_cast<std::uint64_t>(call.state), relaxed);
-  slot.number.store(number, std::memory_order_release);
+  // Whoever sees one of the new words sees that the old number is gone (pairs with read()).
+  constexpr auto release = std::memory_order_release;
+  slot.number.store(0, std::memory_order_relaxed);
+  slot.word.store(call.signature.word(), release);
+  slot.count.store(call.signature.count, release);
+  slot.plan.store(call.plan_hash, release);
+  slot.thread.store(call.thread, release);
+  slot.state.store(static_cast<std::uint64_t>(call.state), release);
+  slot.number.store(number, release);
 }
 
 inline void RankPage::begin(const CallRecord& call) noexcept {
