@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/groups.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <exception>
+#include <future>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -12,6 +16,43 @@
 #include "communicator/group.h"
 
 namespace khoro {
+namespace {
+
+/// Runs `run(0)`, `run(1)`, ... on a thread each, the first on this one, and waits for all. None
+/// begins before every thread has been started: if one cannot be, the others would wait for it.
+/// Throws system_error then.
+template <class Run>
+void run_at_once(std::size_t count, Run run) {
+  std::promise<bool> start;
+  const std::shared_future<bool> started = start.get_future().share();
+  std::vector<std::thread> others;
+  const auto join_all = [&others] {
+    for (std::thread& other : others) other.join();
+  };
+  try {
+    others.reserve(count);
+    for (std::size_t i = 1; i < count; ++i)
+      others.emplace_back([&run, started, i] {
+        if (started.get()) run(i);
+      });
+  } catch (const std::system_error& error) {
+    start.set_value(false);
+    join_all();
+    throw Error(Code::system_error,
+                fmt::format("cannot start {} threads for the inits of a group: {}; raise the limit "
+                            "of processes (ulimit -u) or of memory",
+                            count - 1, error.what()));
+  } catch (...) {
+    start.set_value(false);
+    join_all();
+    throw;
+  }
+  start.set_value(true);
+  if (count > 0) run(0);
+  join_all();
+}
+
+}  // namespace
 
 Group& Group::of_thread() noexcept {
   static thread_local Group group;
@@ -36,10 +77,7 @@ void Group::run_inits(std::vector<PendingInit> inits) {
     }
   };
   // They may be ranks of one communicator, which wait for each other.
-  std::vector<std::thread> others;
-  for (std::size_t i = 1; i < inits.size(); ++i) others.emplace_back(run, i);
-  if (!inits.empty()) run(0);
-  for (std::thread& other : others) other.join();
+  run_at_once(inits.size(), run);
   for (const std::exception_ptr& error : errors)
     if (error) std::rethrow_exception(error);
   std::vector<khoroComm_t> handles_made;
