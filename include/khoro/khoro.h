@@ -177,8 +177,8 @@ KHORO_API khoroResult_t khoroRecv(void* recvbuff, size_t count, khoroDataType_t 
 /* What this thread calls between the two starts and finishes at the end of the outermost group,
  * which drives all communicators of the thread together. Collectives of one communicator run in the
  * order of their calls; sends and receives progress beside them and beside each other, in order per
- * peer. Arguments are checked at the call; what else fails, fails khoroGroupEnd. Results of khoroGroupEnd: those of the calls in it, and
- * khoroInvalidUsage without a start. */
+ * peer. Arguments are checked at the call; what else fails, fails khoroGroupEnd. Results of
+ * khoroGroupEnd: those of the calls in it, and khoroInvalidUsage without a start. */
 KHORO_API khoroResult_t khoroGroupStart(void);
 KHORO_API khoroResult_t khoroGroupEnd(void);
 
