@@ -19,6 +19,15 @@ def plan(*arguments, status=0):
     return done.stderr if status == 2 else done.stdout
 
 
+class Output(unittest.TestCase):
+    def test_what_cannot_be_written_is_a_failure(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([KHORO, "plan", "list"], stdout=full, stderr=subprocess.PIPE,
+                                  timeout=60, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("not all output could be written: No space left on device", done.stderr)
+
+
 class List(unittest.TestCase):
     def test_it_names_every_collective_and_the_rule_that_chooses(self):
         text = plan("list")

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <string_view>
 
@@ -35,11 +37,18 @@ int run(int argc, char** argv) {
   return status;
 }
 
+/// So that a plan cut short by a full disk is not taken for the whole. Status as of the program.
+int finish_output(int status) {
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return status;
+  fmt::print(stderr, "khoro: not all output could be written: {}\n", std::strerror(errno));
+  return khoro::tool::found_something;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
-    return run(argc, argv);
+    return finish_output(run(argc, argv));
   } catch (const khoro::Error& error) {
     fmt::print(stderr, "khoro: {}\n", error.what());
     return error.code() == khoro::Code::invalid_argument ? khoro::tool::bad_usage
