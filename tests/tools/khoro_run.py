@@ -278,6 +278,12 @@ time.sleep(1000)
         self.assertEqual(done.returncode, 3)
         self.assert_nothing_is_left(0.5)
 
+    def test_a_timeout_is_a_number(self):
+        for words in ("nan", "0", "-1", "1e9", "soon"):
+            done = run("-n", 1, "--timeout", words, script="")
+            self.assertEqual(done.returncode, 2, words)
+            self.assertIn(b"--timeout", done.stderr)
+
     def test_a_job_that_takes_too_long_is_ended_with_124(self):
         done = run("-n", 2, "--timeout", 0.3, script=STUBBORN, env=self.environment)
         self.assertEqual(done.returncode, 124)

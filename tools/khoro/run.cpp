@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cmath>
+#include <cstdlib>
 #include <memory>
 
 #include "base/error.h"
@@ -61,6 +63,11 @@ void add_run(CLI::App& program, int& status, std::vector<std::string> after_dash
       ->type_name("T");
   command->add_option("--timeout", run->timeout, "seconds after which the job is ended")
       ->check(CLI::Range(0.001, 1e8))
+      // NaN is in every range.
+      ->check([](const std::string& text) {
+        const bool none = std::isnan(std::strtod(text.c_str(), nullptr));
+        return none ? text + " is not a number of seconds" : std::string();
+      })
       ->type_name("S");
   auto* tag = command->add_flag("--tag-output", run->tag,
                                 "put [rank] in front of each line of output (the default)");
