@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <set>
+#include <thread>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -163,31 +164,34 @@ void Launch::interrupt() {
 }
 
 void Launch::notice_ends() {
-  struct End {
-    std::size_t index;
-    int code, status;
-  };
   std::vector<End> ends;
-  // Whoever ends because another did is seen with that other, or after it: looks are repeated until
-  // one finds nothing new.
-  for (std::size_t before = ends.size() + 1; ends.size() != before;) {
-    before = ends.size();
-    for (std::size_t i = 0; i < processes_.size(); ++i) {
-      if (processes_[i].ended) continue;
-      siginfo_t info{};
-      // Left a zombie until the job is over: its number, which is its session's, stays taken.
-      if (::waitid(P_PID, static_cast<id_t>(processes_[i].number), &info,
-                   WEXITED | WNOHANG | WNOWAIT) != 0 ||
-          info.si_pid != processes_[i].number)
-        continue;
-      processes_[i].ended = true;
-      ends.push_back({i, info.si_code, info.si_status});
+  look_for_ends(ends);
+  const auto killed = [](const End& end) { return end.code != CLD_EXITED; };
+  const auto failed = [](const End& end) { return end.status != 0; };
+  // A killed process closes its files before its end can be seen, so one that failed for its sake
+  // may come first: the killed one gets a moment to be seen.
+  if (!verdict_ && std::any_of(ends.begin(), ends.end(), failed))
+    for (const Time until = machine().now() + 50ms;
+         std::none_of(ends.begin(), ends.end(), killed) && machine().now() < until;) {
+      std::this_thread::sleep_for(1ms);
+      look_for_ends(ends);
     }
-  }
-  // Of ranks seen to end at once, those that a signal ended are the cause and the others report it.
-  std::stable_partition(ends.begin(), ends.end(),
-                        [](const End& end) { return end.code != CLD_EXITED; });
+  std::stable_partition(ends.begin(), ends.end(), killed);
   for (const End& end : ends) note_end(end.index, end.code, end.status);
+}
+
+void Launch::look_for_ends(std::vector<End>& ends) {
+  for (std::size_t i = 0; i < processes_.size(); ++i) {
+    if (processes_[i].ended) continue;
+    siginfo_t info{};
+    // Left a zombie until the job is over: its number, which is its session's, stays taken.
+    if (::waitid(P_PID, static_cast<id_t>(processes_[i].number), &info,
+                 WEXITED | WNOHANG | WNOWAIT) != 0 ||
+        info.si_pid != processes_[i].number)
+      continue;
+    processes_[i].ended = true;
+    ends.push_back({i, info.si_code, info.si_status});
+  }
 }
 
 void Launch::note_end(std::size_t index, int code, int status) {

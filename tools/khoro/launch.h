@@ -47,7 +47,12 @@ class Launch {
   void wait_for_events();
   void take_signals();
   void interrupt();
+  struct End {
+    std::size_t index;
+    int code, status;  // as of waitid()
+  };
   void notice_ends();
+  void look_for_ends(std::vector<End>& ends);
   void note_end(std::size_t index, int code, int status);
   void pass_on(std::size_t index, const std::string& end);
   void check_clock();
