@@ -35,8 +35,8 @@ std::size_t bytes_of(const Signature& signature, int ranks) {
   return blocks ? block * static_cast<std::size_t>(ranks) : block;
 }
 
-void check_slots(const Algorithm& algorithm, int slots) {
-  if (algorithm.least_slots <= slots) return;
+void check_slots(const Algorithm& algorithm, int ranks, int slots) {
+  if (runs_with(algorithm, ranks, slots)) return;
   throw Error(
       Code::invalid_argument,
       fmt::format("KHORO_SLOTS={}: {}.{} needs {} at least; set more, or another algorithm "
@@ -63,7 +63,7 @@ void PlanTable::force(const std::string& setting) {
   const auto kind = collective_named(std::string_view(setting).substr(0, colon));
   if (kind && colon != std::string::npos)
     forced_ = find_algorithm(*kind, setting.substr(colon + 1));
-  if (forced_) return check_slots(*forced_, slots_);
+  if (forced_) return check_slots(*forced_, topology_.ranks(), slots_);
   std::string names;
   for (const Algorithm* row : algorithms())
     names += fmt::format("{}{}:{}", names.empty() ? "" : ", ", name(row->collective), row->name);
@@ -99,7 +99,7 @@ Choice PlanTable::choose(const Signature& signature, const Collective& collectiv
     choice.algorithm = forced_;
     choice.why = "forced by KHORO_ALGORITHM";
   } else {
-    choice = khoro::choose(collective, bytes_of(signature, collective.ranks), topology_);
+    choice = khoro::choose(collective, bytes_of(signature, collective.ranks), topology_, slots_);
   }
   choice.shape.slots = slots_;
   return choice;
@@ -120,7 +120,7 @@ PlanTable::Entry& PlanTable::make(const Collective& collective, const Choice& ch
   Image image;
   std::string name;
   if (choice.algorithm) {
-    check_slots(*choice.algorithm, slots_);
+    check_slots(*choice.algorithm, collective.ranks, slots_);
     const Plan plan = make_plan(*choice.algorithm, collective, topology_, choice.shape);
     entry.plan_hash = plan_hash(*choice.algorithm, collective, topology_, choice.shape);
     image = flatten(plan, rank_);

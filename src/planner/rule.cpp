@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "planner/rule.h"
 
+#include <iterator>
+
 namespace khoro {
 namespace {
 
@@ -26,16 +28,25 @@ constexpr RuleRow rows[] = {
 
 std::span<const RuleRow> default_rule() noexcept { return rows; }
 
-Choice choose(const Collective& collective, std::size_t bytes, const Topology&) noexcept {
+bool runs_with(const Algorithm& algorithm, int ranks, int slots) noexcept {
+  return algorithm.least_slots <= slots || ranks == 1;
+}
+
+Choice choose(const Collective& collective, std::size_t bytes, const Topology&,
+              int slots) noexcept {
   Choice choice;
-  for (const RuleRow& row : rows) {
-    if (row.collective != collective.kind || collective.ranks > row.most_ranks ||
-        bytes > row.most_bytes)
-      continue;
+  choice.shape.slots = slots;
+  const auto take = [&](const RuleRow& row) {
     choice.algorithm = find_algorithm(row.collective, row.algorithm);
     choice.why = row.why;
-    break;
-  }
+    return runs_with(*choice.algorithm, collective.ranks, slots);
+  };
+  for (const RuleRow& row : rows)
+    if (row.collective == collective.kind && collective.ranks <= row.most_ranks &&
+        bytes <= row.most_bytes && take(row))
+      return choice;
+  for (std::size_t i = std::size(rows); i-- > 0;)
+    if (rows[i].collective == collective.kind && take(rows[i])) return choice;
   return choice;
 }
 

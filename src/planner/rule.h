@@ -31,8 +31,14 @@ struct Choice {
   std::string_view why;
 };
 
-/// The default rule applied. Depends only on what all ranks know alike; `bytes` are those of the
-/// whole vector. Allocates nothing.
-Choice choose(const Collective& collective, std::size_t bytes, const Topology& topology) noexcept;
+/// Whether the algorithm can run on channels of so many slots. A rank that is alone needs none.
+bool runs_with(const Algorithm& algorithm, int ranks, int slots) noexcept;
+
+/// The default rule applied: of the lines that fit, the first whose algorithm runs with `slots`; if
+/// there is none, the last line that does, whatever it is for. Where no algorithm of the collective
+/// does, the choice is one that does not. Depends only on what all ranks know alike; `bytes` are
+/// those of the whole vector. Allocates nothing.
+Choice choose(const Collective& collective, std::size_t bytes, const Topology& topology,
+              int slots) noexcept;
 
 }  // namespace khoro

@@ -49,6 +49,25 @@ static void init_refuses(const char* name, const char* value) {
   unsetenv(name);
 }
 
+static void allgather_needs_two_slots(khoroComm_t comm, int rank, int ranks) {
+  int all[8] = {0};
+  CHECK(ranks <= 8);
+  CHECK_RESULT(khoroInvalidArgument, khoroAllGather(&rank, all, 1, khoroInt32, comm, NULL));
+  CHECK_WORDS("KHORO_SLOTS=1: allgather.ring needs 2");
+}
+
+/* What was chosen by default fits the slots; what was forced is refused if it does not. */
+static void one_slot(void) {
+  setenv("KHORO_ALGORITHM", "allreduce:ring", 1);
+  init_refuses("KHORO_SLOTS", "1");
+  CHECK_WORDS("KHORO_SLOTS=1: allreduce.ring needs 2");
+  unsetenv("KHORO_ALGORITHM");
+  setenv("KHORO_SLOTS", "1", 1);
+  run_threads(3, sum_is_right);
+  run_threads(3, allgather_needs_two_slots);
+  unsetenv("KHORO_SLOTS");
+}
+
 #ifdef KHORO_TEST_SWITCHES
 static char path[] = "/tmp/khoro-test-plan-XXXXXX";
 
@@ -133,6 +152,7 @@ int main(void) {
   CHECK_WORDS("allreduce:ring");
   init_refuses("KHORO_ALGORITHM", "ring");
   init_refuses("KHORO_ALGORITHM", ":");
+  one_slot();
   init_refuses("KHORO_SLOTS", "0");
   init_refuses("KHORO_SLOTS", "many");
   init_refuses("KHORO_DEADLINE", "-1");

@@ -91,7 +91,7 @@ TEST_CASE("numbers take units, and are written back with the largest that fits",
 TEST_CASE("a bad value is refused with name, value and legal set", "[base]") {
   CHECK(refusal("KHORO_LOG", "loud") ==
         "KHORO_LOG is 'loud', which is not one of off, error, warn, info, trace");
-  CHECK(refusal("KHORO_SLOTS", "1") == "KHORO_SLOTS is '1', which is not a number from 2 to 64");
+  CHECK(refusal("KHORO_SLOTS", "0") == "KHORO_SLOTS is '0', which is not a number from 1 to 64");
   for (const char* bad : {"", " 8", "8 ", "8x", "-8", "65", "1e1", "0x8", "99999999999999999999"})
     CHECK_FALSE(refusal("KHORO_SLOTS", bad).empty());
   for (const char* bad : {"4097", "3", "0", "-1", "1000000", "64Q", "9223372036854775807G", "32M"})

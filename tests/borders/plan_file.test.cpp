@@ -94,8 +94,10 @@ struct Result {
 };
 
 /// One call by ranks that are threads, with a deadline that only a call that hangs comes to.
-std::vector<Result> run(CollectiveKind kind, const PlanFile& file, int deadline_ms) {
+std::vector<Result> run(CollectiveKind kind, const PlanFile& file, int deadline_ms,
+                        int slots = Shape{}.slots) {
   const ScopedEnvironment plan("KHORO_TEST_PLAN_FILE", file.path());
+  const ScopedEnvironment few("KHORO_SLOTS", std::to_string(slots));
   std::vector<Result> results(ranks);
   khoroComm_t comms[ranks];
   REQUIRE(khoroCommInitAllHost(comms, ranks) == khoroSuccess);
@@ -168,6 +170,32 @@ TEST_CASE("a mutant that must hang ends at the deadline", "[borders]") {
     ++hung;
   }
   CHECK(hung == 2);
+}
+
+TEST_CASE("a plan with fewer slots than it needs hangs to the deadline, and with so many does not",
+          "[borders]") {
+  set_log_level(LogLevel::off);
+  const CapturedLog quiet;
+  int hung = 0;
+  for (const Algorithm* algorithm : algorithms()) {
+    const int least = algorithm->least_slots;
+    const Plan plan = plan_of(*algorithm);
+    INFO(plan.name());
+    const PlanFile file(plan);
+    for (const Result& result : run(algorithm->collective, file, 60'000, least))
+      CHECK(result.result == khoroSuccess);
+    if (least == 1) continue;
+    const Verdict verdict = verify(plan, {.slots = least - 1});
+    REQUIRE(verdict.found);
+    REQUIRE(verdict.found->outcome.hangs);
+    for (const Result& result : run(algorithm->collective, file, 300, least - 1)) {
+      INFO(result.words);
+      CHECK(result.result == khoroTimeout);
+      CHECK(result.words.find(std::string(name(algorithm->collective))) != std::string::npos);
+    }
+    ++hung;
+  }
+  CHECK(hung == 4);
 }
 
 TEST_CASE("a mutant gives wrong values in the chunks that were foretold, and only there",

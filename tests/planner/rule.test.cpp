@@ -9,8 +9,8 @@ using namespace khoro;
 
 namespace {
 
-Choice chosen(CollectiveKind kind, int ranks, std::size_t bytes) {
-  return choose({kind, ranks}, bytes, Topology::one_machine(ranks));
+Choice chosen(CollectiveKind kind, int ranks, std::size_t bytes, int slots = Shape{}.slots) {
+  return choose({kind, ranks}, bytes, Topology::one_machine(ranks), slots);
 }
 
 }  // namespace
@@ -29,6 +29,25 @@ TEST_CASE("the default rule finds an algorithm of the collective for any call", 
         CHECK(choice.algorithm->least_slots <= choice.shape.slots);
         CHECK_FALSE(choice.why.empty());
       }
+}
+
+TEST_CASE("with few slots an algorithm is chosen that needs no more, where there is one",
+          "[planner]") {
+  for (int ranks : {1, 2, 8, 9, 64})
+    for (std::size_t bytes : {std::size_t{1}, std::size_t{1} << 16, std::size_t{1} << 30})
+      for (CollectiveKind kind :
+           {CollectiveKind::allreduce, CollectiveKind::broadcast, CollectiveKind::allgather,
+            CollectiveKind::reducescatter, CollectiveKind::barrier}) {
+        INFO(name(kind) << ", " << ranks << " ranks, " << bytes << " bytes");
+        const bool only_rings =
+            kind == CollectiveKind::allgather || kind == CollectiveKind::reducescatter;
+        const Choice choice = chosen(kind, ranks, bytes, 1);
+        REQUIRE(choice.algorithm != nullptr);
+        CHECK(choice.shape.slots == 1);
+        CHECK(runs_with(*choice.algorithm, ranks, 1) == (ranks == 1 || !only_rings));
+      }
+  CHECK(chosen(CollectiveKind::allreduce, 8, 1 << 20, 1).algorithm->name == "double-tree");
+  CHECK(chosen(CollectiveKind::allreduce, 8, 1 << 20, 2).algorithm->name == "two-shot");
 }
 
 TEST_CASE("every line of the default rule names an algorithm and decides some call", "[planner]") {

@@ -56,7 +56,7 @@ class Info(unittest.TestCase):
 
     def test_a_bad_value_is_named_with_what_is_legal(self):
         said = info(status=2, KHORO_SLOTS="3x")
-        self.assertIn("KHORO_SLOTS is '3x', which is not a number from 2 to 64", said)
+        self.assertIn("KHORO_SLOTS is '3x', which is not a number from 1 to 64", said)
 
     def test_an_unknown_name_is_warned_of(self):
         done = subprocess.run([KHORO, "info"], text=True, capture_output=True, timeout=60,
