@@ -29,10 +29,11 @@ constexpr bool is_lost() noexcept { return false; }
 }  // namespace
 
 void Doorbell::wake() const noexcept {
+  if (is_lost()) return;
   const int saved = errno;  // the data path must not disturb the caller's
   // Whoever takes the announcement wakes; the others find the sleeper awake.
   const std::uint32_t kind = word_->state.exchange(DoorbellWord::awake, std::memory_order_seq_cst);
-  if (kind == DoorbellWord::awake || is_lost()) return;
+  if (kind == DoorbellWord::awake) return;
   if (kind == DoorbellWord::on_descriptor && descriptor_ >= 0) {
     const std::uint64_t one = 1;
     // Fails only when the counter is full: then it is readable already.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <random>
 #include <string>
@@ -51,6 +52,8 @@ class JobBuffers {
 
   /// Call it when the input is in place.
   void remember() { before_ = memory_; }
+  /// The caller has it all back, and writes over it.
+  void spoil() { std::fill(memory_.begin(), memory_.end(), std::byte{0xee}); }
   /// Nothing but the output has changed. In place, output is part of input or input of output.
   bool rest_intact() const {
     for (std::size_t i = 0; i < memory_.size(); ++i)

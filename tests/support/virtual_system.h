@@ -22,7 +22,11 @@ namespace khoro::test {
 /// Code outside any task (a test's own) may use it too: then parking lets the time pass at once.
 class VirtualSystem final : public System {
  public:
-  explicit VirtualSystem(std::uint64_t seed) : state_(mix(seed)) {}
+  /// Whether sleepers also wake for no reason now and then, which is legal.
+  enum class Wakes { for_a_reason, also_for_none };
+
+  explicit VirtualSystem(std::uint64_t seed, Wakes wakes = Wakes::for_a_reason)
+      : state_(mix(seed)), wakes_(wakes) {}
 
   /// Drawn from the seed: below `bound`.
   std::uint64_t draw(std::uint64_t bound) noexcept {
@@ -30,10 +34,20 @@ class VirtualSystem final : public System {
     return state_ % bound;
   }
 
-  /// Something that a run() will do as a rank.
-  void spawn(std::function<void()> body) {
-    tasks_.push_back(std::make_unique<Task>(std::move(body)));
+  /// Something that a run() will do as a rank. `ready`, if it is given, says whether something that
+  /// the task looked for before it parked is there: one that sleeps on although it is, and nobody
+  /// has rung, counts as a lost wake-up.
+  std::size_t spawn(std::function<void()> body, std::function<bool()> ready = {}) {
+    tasks_.push_back(std::make_unique<Task>(spawned_, std::move(body), std::move(ready)));
+    return spawned_++;
   }
+  /// Lets a task take no turn any more, and no run() wait for it, until it is thawed. The one whose
+  /// turn it is goes on to where it next parks, yields or hesitates.
+  void freeze(std::size_t task) noexcept { set_frozen(task, true); }
+  void thaw(std::size_t task) noexcept { set_frozen(task, false); }
+
+  /// Wake-ups that somebody owed to a sleeper and did not give.
+  int lost_wakeups() const noexcept { return lost_wakeups_; }
 
   /// Something that happens at a time, or as soon after as time passes: a delayed control message,
   /// say. It runs between tasks and may not park.
@@ -41,16 +55,17 @@ class VirtualSystem final : public System {
 
   enum class End { all_ended, all_parked, time_over };
 
-  /// Plays until every task has ended, or all are parked with no time and no event to come, or
-  /// `until` has come. Throws what leaves a task.
+  /// Plays until every task has ended or is frozen, or all are parked with no time and no event to
+  /// come, or `until` has come. Throws what leaves a task.
   End run(Time until = std::chrono::hours(24)) {
     while (true) {
       std::erase_if(tasks_, [](const auto& task) { return task->fiber.ended(); });
-      if (tasks_.empty()) return End::all_ended;
+      const auto frozen = [](const auto& task) { return task->frozen; };
+      if (std::all_of(tasks_.begin(), tasks_.end(), frozen)) return End::all_ended;
       if (now_ >= until) return End::time_over;
       std::vector<Task*> ready;
       for (const auto& task : tasks_) {
-        if (is_ready(*task)) ready.push_back(task.get());
+        if (!task->frozen && is_ready(*task)) ready.push_back(task.get());
       }
       if (ready.empty()) {
         if (next_time() == never) return End::all_parked;
@@ -69,6 +84,7 @@ class VirtualSystem final : public System {
     current_->doorbells = doorbells;
     current_->until = until;
     current_->parked = true;
+    current_->noted = false;
     current_->fiber.give_way();
   }
 
@@ -77,41 +93,70 @@ class VirtualSystem final : public System {
     current_->fiber.give_way();
   }
 
+  bool in_task() const noexcept { return current_ != nullptr; }
+  /// The one of whose tasks this thread is in; null if it is in none.
+  static VirtualSystem* of_thread() noexcept { return of_thread_; }
+  /// In a task: perhaps another one comes first, as it could on a machine at any time.
+  void hesitate() noexcept {
+    if (current_ != nullptr && draw(8) == 0) current_->fiber.give_way();
+  }
+
  private:
   static constexpr Duration longest_turn{1000};
 
   struct Task {
-    explicit Task(std::function<void()> body) : fiber(std::move(body)) {}
+    Task(std::size_t at, std::function<void()> body, std::function<bool()> looks)
+        : number(at), fiber(std::move(body)), ready(std::move(looks)) {}
+    std::size_t number;
     Fiber fiber;
+    std::function<bool()> ready;
+    bool frozen = false;
     bool parked = false;
+    bool noted = false;  // as one whose wake-up was lost
     std::span<const Doorbell> doorbells;
     Time until{0};
   };
 
   void take_turn(Task& task) {
     current_ = &task;
+    of_thread_ = this;
     try {
       task.fiber.resume();
     } catch (...) {
       current_ = nullptr;
+      of_thread_ = nullptr;
       throw;
     }
     current_ = nullptr;
+    of_thread_ = nullptr;
   }
 
-  bool is_ready(Task& task) const noexcept {
+  bool is_ready(Task& task) {
     const auto rung = [](const Doorbell& doorbell) { return !doorbell.armed(); };
     if (task.parked && task.until > now_ &&
         std::none_of(task.doorbells.begin(), task.doorbells.end(), rung)) {
-      return false;
+      note_if_lost(task);
+      if (wakes_ == Wakes::for_a_reason || draw(64) != 0) return false;
     }
     task.parked = false;
     return true;
   }
 
+  void note_if_lost(Task& task) {
+    if (task.noted || task.doorbells.empty() || !task.ready || !task.ready()) return;
+    task.noted = true;
+    ++lost_wakeups_;
+  }
+
+  void set_frozen(std::size_t number, bool frozen) noexcept {
+    for (const auto& task : tasks_)
+      if (task->number == number) task->frozen = frozen;
+  }
+
   Time next_time() const noexcept {
     Time next = events_.empty() ? never : events_.begin()->first;
-    for (const auto& task : tasks_) next = std::min(next, task->until);
+    for (const auto& task : tasks_)
+      if (!task->frozen) next = std::min(next, task->until);
     return next;
   }
 
@@ -125,9 +170,13 @@ class VirtualSystem final : public System {
   }
 
   std::uint64_t state_;
+  Wakes wakes_;
+  int lost_wakeups_ = 0;
+  std::size_t spawned_ = 0;
   Time now_{0};
   std::vector<std::unique_ptr<Task>> tasks_;
   Task* current_ = nullptr;
+  static inline thread_local VirtualSystem* of_thread_ = nullptr;
   std::multimap<Time, std::function<void()>> events_;
 };
 
