@@ -63,6 +63,9 @@ constexpr SettingRow table[] = {
      &S::plan_file},
     {"KHORO_TEST_LOSE_WAKEUP", integer, "0", "0..1000000000", Scope::test,
      "Loses every so many-th wake-up of a sleeping rank; 0 loses none.", &S::lose_wakeup},
+    {"KHORO_TEST_PUBLISH_EARLY", integer, "0", "0..1000000000", Scope::test,
+     "Shows every so many-th message of a channel before its payload is there; 0 shows none.",
+     &S::publish_early},
 };
 
 struct Range {

@@ -56,6 +56,7 @@ struct Settings {
   // Only settable in builds made for tests.
   std::string plan_file;
   std::int64_t lose_wakeup;
+  std::int64_t publish_early;
 
   /// The defaults.
   Settings();

@@ -12,6 +12,7 @@
 #include "communicator/process.h"
 #include "communicator/seat.h"
 #include "topology/topology.h"
+#include "transport/shm/shm.h"
 
 namespace khoro {
 namespace {
@@ -28,6 +29,7 @@ Settings read_settings() {
     if (settings.log == name) set_log_level(level);
 #ifdef KHORO_TEST_SWITCHES
   lose_wakeups(static_cast<std::uint64_t>(settings.lose_wakeup));
+  shm::publish_early(static_cast<std::uint64_t>(settings.publish_early));
 #endif
   return settings;
 }

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/hash.h"
-#include "base/settings.h"
 #include "base/system.h"
 #include "support/catch.h"
 
@@ -188,11 +187,5 @@ TEST_CASE("a planted lost wake-up is found by the test of lost wake-ups", "[base
     CHECK(exchange_work(100'000, kind) == Wait::lost);
     lose_wakeups(0);
   }
-}
-
-// Run alone, with KHORO_TEST_LOSE_WAKEUP set, by a test that wants to see it fail.
-TEST_CASE("no wake-up is lost, whatever the environment plants", "[.planted]") {
-  lose_wakeups(static_cast<std::uint64_t>(Settings::from_environment().lose_wakeup));
-  CHECK(exchange_work(100'000, DoorbellWord::on_futex) == Wait::fine);
 }
 #endif

@@ -287,6 +287,7 @@ inline bool play(const Subject& subject, const Arenas& arenas, int rank, std::ui
   System& system = *subject.system;
   const Time until = system.now() + std::chrono::seconds(60);
   std::uint64_t sent = 0, received = 0;
+  bool right = true;
   const auto advance = [&] {
     const std::uint64_t before = sent + received;
     const std::size_t next = mix(sent + 1) % 5000 % (mix(sent) % 2 == 0 ? 49 : 4097);
@@ -299,23 +300,19 @@ inline bool play(const Subject& subject, const Arenas& arenas, int rank, std::ui
     }
     const Message* message = received < rounds ? receiver->try_observe(digest).message : nullptr;
     if (message != nullptr) {
-      if (!holds(message->data, message->head.bytes, ++received)) return -1;
+      right &= holds(message->data, message->head.bytes, ++received);
       receiver->release();
     }
-    return sent + received == before ? 0 : 1;
+    return sent + received != before;
   };
   while (sent < rounds || received < rounds) {
-    int moved = advance();
-    if (moved == 0) {
-      doorbell.arm(DoorbellWord::on_futex);
-      moved = advance();
-      if (moved == 0) system.park({&doorbell, 1}, until);
-      doorbell.disarm();
-      if (system.now() >= until) return false;
-    }
-    if (moved < 0) return false;
+    if (advance()) continue;
+    doorbell.arm(DoorbellWord::on_futex);
+    if (!advance()) system.park({&doorbell, 1}, until);
+    doorbell.disarm();
+    if (system.now() >= until) return false;
   }
-  return true;
+  return right;
 }
 
 inline void check_threads(const Subject& subject, Spaces spaces, std::uint64_t rounds = 20'000) {

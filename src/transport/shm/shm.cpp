@@ -11,6 +11,7 @@
 #include "base/shared_memory.h"
 #include "transport/shm/ends.h"
 #include "transport/shm/layout.h"
+#include "transport/shm/planted_race.h"
 
 namespace khoro {
 namespace shm {
@@ -146,7 +147,12 @@ std::uint64_t area_bytes(int ranks, int channels_per_rank, ChannelShape shape) {
 }  // namespace shm
 
 std::unique_ptr<Transport> make_shm(const TransportSetup& setup) {
-  return std::make_unique<shm::Shm>(setup);
+  auto made = std::make_unique<shm::Shm>(setup);
+#ifdef KHORO_TEST_SWITCHES
+  return shm::with_planted_race(std::move(made));
+#else
+  return made;
+#endif
 }
 
 }  // namespace khoro
