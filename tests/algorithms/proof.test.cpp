@@ -52,7 +52,7 @@ TEST_CASE("what an algorithm excludes is a fault", "[algorithms]") {
         const Verdict verdict =
             verify(lending, {.slots = algorithm.least_slots, .in_place = true, .references = true});
         REQUIRE(verdict.found);
-        CHECK(verdict.found->fault == Fault::race);
+        CHECK(verdict.found->fault == Fault::deadlock);
       }
     });
 }

@@ -18,8 +18,8 @@
 
 namespace khoro::test {
 
-/// Judges the mutants of plans by verify(), runs each of them, and compares what was foretold with
-/// what is seen.
+/// Judges the mutants of plans by verify(), in place and not, by copy and by reference, runs each
+/// of them so, and compares what was foretold with what is seen.
 class MutationReport {
  public:
   struct Count {
@@ -35,6 +35,8 @@ class MutationReport {
   int runs() const { return runs_; }
   /// As good as their plans, by verify() and in every run.
   const std::vector<std::string>& equivalent() const { return equivalent_; }
+  /// The same as a text, one a line.
+  std::string equivalent_text() const { return fmt::format("{}\n", fmt::join(equivalent_, "\n")); }
   /// Where the two do not agree, in words.
   const std::vector<std::string>& differences() const { return differences_; }
 
@@ -62,7 +64,7 @@ class MutationReport {
     bool in_place = false;
     bool references = false;
   };
-  static constexpr Mode modes[] = {{false, false}, {true, false}};
+  static constexpr Mode modes[] = {{false, false}, {true, false}, {false, true}, {true, true}};
   static constexpr int seeds_of_the_equivalent = 20;
 
   /// The fewest tiles of which verify() rejects the plan, with its verdict.
@@ -138,11 +140,12 @@ class MutationReport {
            foretold.wrong == seen.wrong && foretold.unequal == seen.unequal;
   }
 
-  /// In the order of the witness harm is done: where it was foretold, if that is known.
+  /// In the order of the witness harm is done: where it was foretold, if that is known. By
+  /// reference it may be that what waits for a loan waits for ever.
   static bool shows_race(const Outcome& foretold, const Observation& seen) {
     if (!seen.order_kept() || seen.right()) return false;
     const std::vector<Outcome::Chunk>& wrong = seen.outcome().wrong;
-    return foretold.wrong.empty() ||
+    return foretold.wrong.empty() || seen.outcome().hangs ||
            std::any_of(wrong.begin(), wrong.end(), [&](const Outcome::Chunk& chunk) {
              return std::count(foretold.wrong.begin(), foretold.wrong.end(), chunk) > 0;
            });

@@ -8,7 +8,8 @@ using namespace khoro;
 
 namespace {
 
-// In place, each rank's sum overwrites the input that the other still reads when it is lent.
+// In place, each rank's sum overwrites the input that it has lent to the other, and so waits for
+// the other's sum.
 const char* const exchange =
     "plan allreduce.exchange ranks 2 chunks 1\n"
     "rank 0\n  lane 0\n    read input[0] | send 1\n"
@@ -49,12 +50,12 @@ TEST_CASE("a plan that fails only by lending in place is admitted without", "[pl
 }
 
 TEST_CASE("what a plan lends beside its input is proved in place too", "[plan]") {
-  // The sum is lent out of scratch, and overwritten while the peer may still read it.
+  // What is lent out of scratch must be back before the write that the receiver waits for.
   const std::string text =
       "plan broadcast.x ranks 2 chunks 1 root 0\n"
       "rank 0\n  lane 0\n    read input[0] | write scratch[0] | send 1\n"
-      "    read scratch[0] | write scratch[0] | write output[0]\n"
-      "rank 1\n  lane 0\n    recv 0 | write output[0]\n";
+      "    read scratch[0] | write scratch[0] | write output[0] | send 1.1\n"
+      "rank 1\n  lane 0\n    recv 0.1 | write output[0]\n    recv 0\n";
   Plan plan = plan_of(text);
   plan.lends_in_place = false;
   CHECK(prove(plan, 2).failures.size() == 2);

@@ -57,7 +57,8 @@ class Trial {
     }
     if (!step_all()) return TrialEnd::refused;
     for (const auto& execution : executions_)
-      if (execution->advance() != Progress::done) return TrialEnd::hangs;
+      if (execution->advance() != Progress::done) hangs_ = true;
+    if (hangs_) return TrialEnd::hangs;
     return network_.quiet() ? TrialEnd::done : TrialEnd::left_over;
   }
 
@@ -66,8 +67,9 @@ class Trial {
     return std::none_of(lanes_.begin(), lanes_.end(),
                         [rank](const LaneAt& lane) { return lane.rank == rank && !lane.done; });
   }
-  /// The witness could be had: its first step has ended, and its second begun after that.
-  bool order_kept() const { return !options_.order || (first_ended_ && second_began_); }
+  /// The witness could be had: its first step has ended, and its second begun after that, or never
+  /// because all hung then.
+  bool order_kept() const { return !options_.order || (first_ended_ && (second_began_ || hangs_)); }
 
   const std::byte* output(int rank) { return buffers_[std::size_t(rank)].output(); }
   bool rest_intact(int rank) const { return buffers_[std::size_t(rank)].rest_intact(); }
@@ -212,6 +214,7 @@ class Trial {
   std::vector<LaneAt> lanes_;
   bool first_ended_ = false;
   bool second_began_ = false;
+  bool hangs_ = false;
 };
 
 /// Runs the plan, and says what came of it in the words of a prediction.

@@ -56,7 +56,6 @@ class History {
     write_ = now;
     return other;
   }
-  Epoch last_write() const noexcept { return write_; }
 
  private:
   Epoch write_;

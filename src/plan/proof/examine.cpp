@@ -60,8 +60,9 @@ bool Machine::examine(Position& lane) {
   }
   const std::span<const Stage> stages = std::as_const(*lane.step).stages();
   for (std::size_t i = 0; i < stages.size(); ++i)
-    if (stages[i].has_channel() ? lacks_channel(lane, stages[i], *lane.channels[i])
-                                : stages[i].verb == Verb::await && lacks_token(lane, stages[i]))
+    if ((stages[i].has_channel() ? lacks_channel(lane, stages[i], *lane.channels[i])
+                                 : stages[i].verb == Verb::await && lacks_token(lane, stages[i])) ||
+        (world_.options.references && lacks_loan(lane, stages[i])))
       return false;
   return true;
 }

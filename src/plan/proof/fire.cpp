@@ -205,7 +205,10 @@ bool Machine::transmit(const Position& lane, const Stage& stage, Channel& channe
   copy(accumulator_.data(), chunks_, channel.values_of(channel.next_send));
   slot.chunks = static_cast<int>(chunks_);
   slot.put = stage.verb == Verb::put;
-  if (world_.options.references) refer(slot);
+  if (world_.options.references) {
+    refer(slot);
+    lend(lane, channel);
+  }
   if (!places_.empty()) slot.clock = lane.clock;
   channel.next_send = channel.after(channel.next_send);
   ++channel.full;
@@ -228,6 +231,23 @@ void Machine::refer(Channel::Slot& slot) const {
     slot.references = read_spans_;
 }
 
+void Machine::lend(const Position& lane, Channel& channel) {
+  RankState& rank = world_.ranks[static_cast<std::size_t>(lane.rank)];
+  for (const Span& span : channel.slots[static_cast<std::size_t>(channel.next_send)].references)
+    if (span.first < span.last)
+      rank.loans.push_back({overlaid(rank, span), &channel, channel.next_send});
+}
+
+/// The message that is received now refers to its sender's memory no more.
+void Machine::give_back(Channel& channel) {
+  RankState& rank = world_.ranks[static_cast<std::size_t>(channel.from)];
+  std::erase_if(rank.loans, [&](const Loan& loan) {
+    return loan.channel == &channel && loan.slot == channel.next_recv;
+  });
+  if (!std::exchange(rank.loan_awaited, false)) return;
+  for (int i = 0; i < rank.lanes; ++i) wake(rank.first_lane + i);
+}
+
 bool Machine::receive(const Position& lane, const Stage& stage, Channel& channel, Value* values) {
   Channel::Slot& slot = channel.slots[static_cast<std::size_t>(channel.next_recv)];
   if (slot.put != (stage.verb == Verb::take))
@@ -237,8 +257,8 @@ bool Machine::receive(const Position& lane, const Stage& stage, Channel& channel
   copy(channel.values_of(channel.next_recv), static_cast<std::size_t>(slot.chunks), values);
   if (slot.put) {
     take_back(lane, channel, values);
-  } else if (world_.options.references) {
-    for (const Span& span : slot.references) follow(lane, channel.from, span, slot.clock);
+  } else if (!slot.references.empty()) {
+    give_back(channel);
   }
   if (!places_.empty()) slot.clock = lane.clock;
   channel.next_recv = channel.after(channel.next_recv);
@@ -253,7 +273,7 @@ bool Machine::receive(const Position& lane, const Stage& stage, Channel& channel
 void Machine::grant(const Position& lane, const Stage& stage, Channel& channel) {
   RankState& rank = world_.ranks[static_cast<std::size_t>(lane.rank)];
   check_windows(lane, stage.span());
-  touch(lane, lane.rank, stage.span(), Access::write);
+  touch(lane, stage.span(), Access::write);
   rank.open_windows.push_back(overlaid(rank, stage.span()));
   channel.windows.push_back({stage.span(), lane.clock});
   if (channel.sender_waits) {

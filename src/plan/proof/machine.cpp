@@ -131,10 +131,10 @@ bool Machine::start_rank(int rank) {
   return true;
 }
 
-/// A lane alone on its rank orders all that the rank does, unless peers may reach into its memory.
+/// A lane alone on its rank orders all that the rank does: what peers reach in its memory it does
+/// not touch before it has it back. A barrier is judged by what orders ranks.
 void Machine::place_clocks() {
-  const bool all =
-      world_.options.references || world_.plan->collective.kind == CollectiveKind::barrier;
+  const bool all = world_.plan->collective.kind == CollectiveKind::barrier;
   for (RankState& rank : world_.ranks) {
     if (!all && rank.lanes < 2) continue;
     rank.output_history.resize(rank.output.size());
@@ -179,7 +179,7 @@ void Machine::end_tile() {
     check_outputs();
     check_barrier();
   }
-  if (!verdict_.found || verdict_.found->fault != Fault::race || witness_known_) return;
+  if (!verdict_.found || verdict_.found->fault != Fault::race) return;
   // Two lanes of a rank met in this order. If that did no harm, the other one does.
   const Outcome& outcome = verdict_.found->outcome;
   std::vector<StepAt>& witness = verdict_.found->witness;

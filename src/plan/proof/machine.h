@@ -48,6 +48,7 @@ class Machine {
   bool inspect_span(const Position& lane, const Stage& stage);
   bool inspect_token(const Position& lane, const Stage& stage);
   bool lacks_token(Position& lane, const Stage& stage);
+  bool lacks_loan(Position& lane, const Stage& stage);
   bool lacks_channel(Position& lane, const Stage& stage, Channel& channel);
   Channel* channel_of(Position& lane, const Stage& stage);
   std::optional<std::uint32_t> port_of(Position& lane, int peer, std::uint8_t index, bool sends);
@@ -64,6 +65,8 @@ class Machine {
   bool write(const Position& lane, Span span);
   bool transmit(const Position& lane, const Stage& stage, Channel& channel);
   void refer(Channel::Slot& slot) const;
+  void lend(const Position& lane, Channel& channel);
+  void give_back(Channel& channel);
   bool receive(const Position& lane, const Stage& stage, Channel& channel, Value* values);
   void grant(const Position& lane, const Stage& stage, Channel& channel);
   void take_back(const Position& lane, Channel& channel, Value* values);
@@ -76,13 +79,13 @@ class Machine {
   void store(const Position& lane, Span span, Value* values);
   bool equal_or_apart(const Position& lane, Span span);
   void check_windows(const Position& lane, Span span);
-  void touch(const Position& lane, int owner, Span span, Access access);
-  void follow(const Position& lane, int owner, Span span, const Clock& sent);
-  void race(const Position& lane, int owner, Epoch other, const std::string& what);
+  void touch(const Position& lane, Span span, Access access);
+  void race(const Position& lane, Epoch other, const std::string& what);
   int size_class(int chunk) const noexcept;
 
   // outputs.cpp: the end of a tile.
   void check_stuck();
+  void check_loans();
   void check_left_over();
   void check_outputs();
   void check_output(int rank, int chunk);
@@ -106,7 +109,6 @@ class Machine {
   std::vector<int> places_;  // of the clocks, as positions; empty if nothing can race
   int block_ = 0;            // chunks of a block; 0: the whole vector is one
   bool stopped_ = false;
-  bool witness_known_ = false;  // a race's steps stand in the order that shows it
   bool premultiplied_ = false;  // some step has applied a factor
   Verdict verdict_;
   std::optional<Suspect> suspect_;

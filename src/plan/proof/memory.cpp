@@ -43,7 +43,7 @@ void Machine::read(const Position& lane, const Stage& stage, Value* values) {
   RankState& rank = world_.ranks[static_cast<std::size_t>(lane.rank)];
   read_spans_.push_back(stage.span());
   if (!rank.open_windows.empty()) check_windows(lane, stage.span());
-  if (lane.tracked) touch(lane, lane.rank, stage.span(), Access::read);
+  if (lane.tracked) touch(lane, stage.span(), Access::read);
   for (int chunk = stage.first; chunk < stage.last; ++chunk) {
     Value& value = values[chunk - stage.first];
     const Value* written = cell(rank, stage.buffer, chunk);
@@ -73,7 +73,7 @@ void Machine::read(const Position& lane, const Stage& stage, Value* values) {
 /// Puts values into memory; what is written to the output is rounded for good.
 void Machine::store(const Position& lane, Span span, Value* values) {
   RankState& rank = world_.ranks[static_cast<std::size_t>(lane.rank)];
-  if (lane.tracked) touch(lane, lane.rank, span, Access::write);
+  if (lane.tracked) touch(lane, span, Access::write);
   if (span.buffer == Buffer::scratch && rank.scratch.size() < static_cast<std::size_t>(span.last))
     rank.scratch.resize(static_cast<std::size_t>(span.last));
   for (int chunk = span.first; chunk < span.last; ++chunk) {
@@ -108,6 +108,20 @@ bool Machine::equal_or_apart(const Position& lane, Span span) {
   return true;
 }
 
+/// What has been lent is not written before it is back.
+bool Machine::lacks_loan(Position& lane, const Stage& stage) {
+  if (stage.verb != Verb::write && stage.verb != Verb::offer) return false;
+  RankState& rank = world_.ranks[static_cast<std::size_t>(lane.rank)];
+  for (const Loan& loan : rank.loans) {
+    if (!meet(loan.span, overlaid(rank, stage.span()))) continue;
+    lane.lacks = Lack::loan;
+    lane.channel = loan.channel;
+    rank.loan_awaited = true;
+    return true;
+  }
+  return false;
+}
+
 /// What has been offered belongs to the sender of the channel until it is taken back.
 void Machine::check_windows(const Position& lane, Span span) {
   const RankState& rank = world_.ranks[static_cast<std::size_t>(lane.rank)];
@@ -132,9 +146,9 @@ History* Machine::history(RankState& rank, Buffer buffer, int chunk) {
   return &rank.output_history[static_cast<std::size_t>(chunk)];
 }
 
-void Machine::touch(const Position& lane, int owner, Span span, Access access) {
+void Machine::touch(const Position& lane, Span span, Access access) {
   if (!lane.tracked) return;
-  RankState& rank = world_.ranks[static_cast<std::size_t>(owner)];
+  RankState& rank = world_.ranks[static_cast<std::size_t>(lane.rank)];
   for (int chunk = span.first; chunk < span.last; ++chunk) {
     History* const history = this->history(rank, span.buffer, chunk);
     if (history == nullptr) continue;
@@ -142,32 +156,14 @@ void Machine::touch(const Position& lane, int owner, Span span, Access access) {
                                                                : history->read(now_, lane.clock);
     if (!other) continue;
     const Span touched{span.buffer, chunk, chunk + 1};
-    if (owner != lane.rank)
-      race(lane, owner, *other,
-           fmt::format("reads {} of rank {} by reference", text(touched), owner));
-    else
-      race(lane, owner, *other, (access == Access::write ? "writes " : "reads ") + text(touched));
+    race(lane, *other, (access == Access::write ? "writes " : "reads ") + text(touched));
   }
-}
-
-/// Reads what a message refers to, in the memory of its sender, where it must still be what was
-/// sent.
-void Machine::follow(const Position& lane, int owner, Span span, const Clock& sent) {
-  RankState& rank = world_.ranks[static_cast<std::size_t>(owner)];
-  for (int chunk = span.first; chunk < span.last; ++chunk) {
-    const History* const history = this->history(rank, span.buffer, chunk);
-    if (history != nullptr && !sent.knows(history->last_write()))
-      race(lane, owner, history->last_write(),
-           fmt::format("reads {} of rank {} by reference", text({span.buffer, chunk, chunk + 1}),
-                       owner));
-  }
-  touch(lane, owner, span, Access::read);
 }
 
 /// Chunks of one class have the same number of elements in every tile of every call.
 int Machine::size_class(int chunk) const noexcept { return block_ == 0 ? chunk : chunk % block_; }
 
-void Machine::race(const Position& lane, int owner, Epoch other, const std::string& what) {
+void Machine::race(const Position& lane, Epoch other, const std::string& what) {
   // What was wrong before may be so in this order only: then the race is the cause of it.
   if (verdict_.found && verdict_.found->fault == Fault::race) return;
   const StepAt first = at(other);
@@ -178,11 +174,7 @@ void Machine::race(const Position& lane, int owner, Epoch other, const std::stri
   note(Fault::race, lane,
        fmt::format("{}, and nothing orders it with {}", what, place_of(*world_.plan, first)));
   verdict_.found->outcome = std::move(outcome);
-  // Here a message holds what was sent. By reference it holds what is written before it is read.
-  const bool reads_late = first.rank != owner;
-  witness_known_ = reads_late || second.rank != owner;
   verdict_.found->witness = {first, second};
-  if (reads_late) std::swap(verdict_.found->witness[0], verdict_.found->witness[1]);
 }
 
 }  // namespace khoro::proof

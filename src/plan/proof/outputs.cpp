@@ -12,13 +12,26 @@ namespace khoro::proof {
 
 void Machine::check_stuck() {
   const auto waits = [](const Position& lane) { return lane.step != nullptr; };
-  if (std::none_of(world_.positions.begin(), world_.positions.end(), waits)) return;
+  if (std::none_of(world_.positions.begin(), world_.positions.end(), waits)) return check_loans();
   if (!verdict_.found) {
     const Stuck stuck = explain_stuck(world_);
     note(Fault::deadlock, world_.positions[static_cast<std::size_t>(stuck.position)],
          stuck.message);
   }
   verdict_.found->outcome.hangs = true;
+}
+
+/// A rank ends when what it lent is back.
+void Machine::check_loans() {
+  for (const RankState& rank : world_.ranks) {
+    if (rank.loans.empty()) continue;
+    const Channel& channel = *rank.loans.front().channel;
+    note(
+        Fault::deadlock, std::nullopt, fmt::format("rank {} end", channel.from),
+        fmt::format("waits for rank {} to receive what it was lent, which never does", channel.to));
+    verdict_.found->outcome.hangs = true;
+    return;
+  }
 }
 
 void Machine::check_left_over() {

@@ -27,7 +27,7 @@ bool brings(const Stage& stage, const Position& by, const Position& waiting) {
   const int other = by.rank == channel.from ? channel.to : channel.from;
   if (!stage.has_channel() || stage.peer() != other || index != channel.index) return false;
   if (waiting.lacks == Lack::message) return is_sink(stage.verb);
-  return waiting.lacks == Lack::slot ? stage.is_source() : stage.verb == Verb::offer;
+  return waiting.lacks == Lack::window ? stage.verb == Verb::offer : stage.is_source();
 }
 
 /// The lane of `rank` that has a step which could end the wait, whether it got there or not.
@@ -71,6 +71,10 @@ Wait wait_of(const World& world, const Position& lane) {
       wait = {fmt::format("token {}", token.token.name), lane.rank, token.signaller};
       break;
     }
+    case Lack::loan:
+      wait = {fmt::format("rank {} to receive what it was lent", lane.channel->to),
+              lane.channel->to, lane.channel->receiver};
+      break;
     case Lack::nothing:
       break;
   }

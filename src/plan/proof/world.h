@@ -77,7 +77,7 @@ struct TokenState {
 };
 
 /// What a lane cannot go on without.
-enum class Lack : std::uint8_t { nothing, message, slot, window, room_for_window, token };
+enum class Lack : std::uint8_t { nothing, message, slot, window, room_for_window, token, loan };
 
 /// One lane and how far it has come.
 struct Position {
@@ -112,6 +112,13 @@ struct Position {
   std::vector<std::uint64_t> tile_begins;  // `begun` at the start of each tile
 };
 
+/// Memory that a message in a slot refers to: not written until the message has been received.
+struct Loan {
+  Span span;  // under the name of the output, if it is part of both
+  Channel* channel = nullptr;
+  int slot = 0;
+};
+
 /// One rank's memory and tokens.
 struct RankState {
   int first_lane = 0;  // in World::positions
@@ -124,6 +131,8 @@ struct RankState {
   std::vector<History> output_history;
   std::vector<History> scratch_history;
   std::vector<Span> open_windows;
+  std::vector<Loan> loans;
+  bool loan_awaited = false;  // by some lane
 };
 
 struct World {
