@@ -107,7 +107,7 @@ struct Way {
 
 std::vector<Way> ways() {
   std::vector<Way> ways = {{"two bare cache lines", &Player::lines}};
-  for (const std::size_t bytes : {8, 48, 64, 1024, 4096}) {
+  for (const std::size_t bytes : {8, 40, 64, 1024, 4096}) {
     ways.push_back({fmt::format("messages of {} bytes", bytes),
                     [bytes](Player& player, int rounds) { player.messages(rounds, bytes); }});
   }

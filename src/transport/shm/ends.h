@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -17,6 +18,8 @@ struct EndSetup {
   Doorbell peer;
   /// Both ranks share an address space: addresses may be handed over.
   bool same_process = false;
+  /// Owned by both ends.
+  std::shared_ptr<Partner> partner;
 };
 
 /// Sends into a block of the peer's memory, as soon as the peer has opened it.

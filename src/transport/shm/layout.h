@@ -24,7 +24,7 @@ namespace khoro::shm {
 /// only by messages that need it.
 
 inline constexpr std::uint64_t page_bytes = 4096;
-inline constexpr std::size_t inline_bytes = 48;
+inline constexpr std::size_t inline_bytes = 40;
 inline constexpr std::uint64_t indices = 256;
 inline constexpr std::uint32_t max_slots = 1024;
 inline constexpr std::uint32_t max_slot_bytes = 1u << 30;
@@ -89,6 +89,18 @@ struct alignas(64) MessageLine {
   std::atomic<std::uint64_t> header;
   std::atomic<std::uint64_t> meta;
   alignas(16) std::byte payload[inline_bytes];
+  /// How many messages the sender's rank has released of the channel the other way: see Partner.
+  std::atomic<std::uint64_t> releases;
+};
+
+/// What the two ends of one rank on channels of the same index from and to one peer tell each
+/// other, so that messages one way carry the releases of the other way. A rank that answers every
+/// message thus hardly ever reads the credit line, which costs a miss. It is a hint: releases are
+/// told in the credit line too, for a sender may need them before it receives anything. Each end
+/// may have a thread of its own.
+struct Partner {
+  std::atomic<std::uint64_t> released{0};  // by the receiver, for the sender to pass on
+  std::atomic<std::uint64_t> told{0};      // by the peer's messages, for the sender to use
 };
 
 /// One window, written by the receiver. `number` is published last (pairs with try_window()).

@@ -31,6 +31,9 @@ bool ShmReceiver::decode(MessageLine& line, std::uint32_t digest) noexcept {
   if (meta.bytes == 0) message_.data = nullptr;
   put_ = meta.put;
   observed_ = true;
+  // Pairs with find_credit() in this rank's sender.
+  setup_.partner->told.store(line.releases.load(std::memory_order_relaxed),
+                             std::memory_order_release);
   return true;
 }
 
@@ -63,7 +66,8 @@ void ShmReceiver::release() noexcept {
   if (!observed_) return;
   if (put_) ++filled_;
   observed_ = false;
-  ++released_;
+  // Pairs with publish() in this rank's sender.
+  setup_.partner->released.store(++released_, std::memory_order_release);
   if (++position_ == lines_of(setup_.shape.slots)) position_ = 0;
   // Someone waits to have referenced memory back, so that is told at once.
   if (message_.by_reference || released_ - reported_ >= batch_) report();

@@ -37,7 +37,12 @@ void ShmSender::fail() noexcept {
 
 // Looks for the slots that were given back, and for the channel itself at first.
 bool ShmSender::find_credit() noexcept {
-  released();
+  // Pairs with decode() in this rank's receiver.
+  const std::uint64_t told = setup_.partner->told.load(std::memory_order_acquire);
+  if (told > released_ && told <= published_)
+    released_ = told;
+  else
+    released();
   if (block_.lines == nullptr || status_ != Status::ok) return false;
   acquirable_ = released_ + lines_of(setup_.shape.slots);
   return published_ != acquirable_;
@@ -59,6 +64,9 @@ void ShmSender::publish(const MessageHead& head, Meta meta) noexcept {
   meta.bytes = head.bytes;
   meta.form = head.form;
   line.meta.store(meta.pack(), std::memory_order_relaxed);
+  // Pairs with release() in this rank's receiver.
+  line.releases.store(setup_.partner->released.load(std::memory_order_acquire),
+                      std::memory_order_relaxed);
   // Pairs with try_observe(). An exchange, because the look at the doorbell must not pass it.
   line.header.exchange(header(++published_, head.digest), std::memory_order_seq_cst);
   setup_.peer.ring();
@@ -83,11 +91,9 @@ std::uint64_t ShmSender::released() noexcept {
   if (block_.lines == nullptr && !attach()) return released_;
   // Pairs with report() in the receiver.
   const std::uint64_t told = block_.credit->released.load(std::memory_order_seq_cst);
-  if (told < released_ || told > published_) {
-    fail();
-  } else {
-    released_ = told;
-  }
+  if (told > published_) fail();
+  // It may lag behind what messages have told.
+  if (told > released_ && status_ == Status::ok) released_ = told;
   return released_;
 }
 

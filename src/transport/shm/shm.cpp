@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <map>
+#include <memory>
 #include <set>
 #include <utility>
 #include <vector>
@@ -107,9 +109,11 @@ class Shm final : public Transport {
     }
   }
 
-  EndSetup end_setup(const ChannelName& name, ChannelShape shape) const {
+  EndSetup end_setup(const ChannelName& name, ChannelShape shape) {
     const Endpoint& peer = endpoint(name.peer);
-    return {shape, peer.doorbell, peer.process == endpoint(setup_.rank).process};
+    std::shared_ptr<Partner>& partner = partners_[{name.peer, name.index}];
+    if (!partner) partner = std::make_shared<Partner>();
+    return {shape, peer.doorbell, peer.process == endpoint(setup_.rank).process, partner};
   }
 
   /// The channel area of a rank, mapped at its first use.
@@ -134,6 +138,7 @@ class Shm final : public Transport {
   std::uint64_t free_;             // what lies below is in use
   Claims senders_;
   Claims receivers_;
+  std::map<std::pair<int, int>, std::shared_ptr<Partner>> partners_;  // by peer and index
 };
 
 }  // namespace
