@@ -97,12 +97,11 @@ class HostEngine {
   }
   void lend(std::uint32_t port, const MessageHead& head, const std::byte* data) noexcept;
 
-  /// One member does a step with one sink in one go; else so little at a time that it stays in the
-  /// first-level cache.
-  std::uint64_t grain(unsigned members, std::uint32_t sinks,
-                      std::uint64_t elements) const noexcept {
+  /// Elements of a step with several sinks that a member does at a time: so few that they stay in
+  /// the first-level cache.
+  std::uint64_t grain() const noexcept {
     constexpr std::uint64_t cached_bytes = 8192;
-    return members == 1 && sinks == 1 ? elements : cached_bytes >> shift_[0];
+    return cached_bytes >> shift_[0];
   }
   void fold(std::byte* to, Form form, const Operand* operands, std::uint32_t operand_count,
             std::uint64_t first, std::uint64_t elements, std::uint32_t divisor) const noexcept {

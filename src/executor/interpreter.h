@@ -15,7 +15,7 @@
 //   lends_from(buffer), lends(), lent(data, bytes), may_lend(port, bytes), lend(port, head, data)
 //                                               references, and those not yet returned
 //   offer(port, window, stage, tile), oldest_window(port), window_taken(port)
-//   grain(members, sinks, elements), fold(...)  the arithmetic
+//   grain(), fold(...)                           the arithmetic
 // The leader of the team calls all but the last two, which any member may.
 
 #include "executor/lane_state.h"

@@ -46,7 +46,15 @@ KHORO_HD void next_segment(const Engine& engine, LaneState& lane, std::uint64_t 
 template <class Engine, class Team>
 KHORO_HD void fold(const Engine& engine, const Team& team, const LaneState& lane) {
   const Move& move = lane.move;
-  const std::uint64_t grain = engine.grain(team.size(), move.sink_count, move.segment);
+  if (team.size() == 1 && move.sink_count == 1) {
+    // Nothing to share out, and no second sink that would find the result in the cache.
+    const Sink& sink = lane.sinks[0];
+    if (sink.kind != Sink::Kind::reference)
+      engine.fold(sink.run.data, sink.run.form, lane.operands, move.source_count, 0, move.segment,
+                  move.divisor);
+    return;
+  }
+  const std::uint64_t grain = engine.grain();
   for (std::uint64_t first = team.rank() * grain; first < move.segment;
        first += team.size() * grain) {
     const std::uint64_t count = move.segment - first < grain ? move.segment - first : grain;

@@ -149,9 +149,7 @@ class DeviceEngine {
   __device__ void lend(std::uint32_t, const MessageHead&, const std::byte*) {}
 
   /// Neighbouring threads take neighbouring elements, 16 bytes each.
-  __device__ std::uint64_t grain(unsigned, std::uint32_t, std::uint64_t) const {
-    return 16 >> shifts[1];
-  }
+  __device__ std::uint64_t grain() const { return 16 >> shifts[1]; }
   __device__ void fold(std::byte* to, Form form, const Operand* operands,
                        std::uint32_t operand_count, std::uint64_t first, std::uint64_t elements,
                        std::uint32_t divisor) const {
