@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "communicator/process.h"
 
+#include <fcntl.h>
 #include <linux/membarrier.h>
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -38,11 +39,25 @@ Process& Process::self() {
   return *process;
 }
 
-Descriptor Process::open_pidfd() const {
+Descriptor Process::open_pidfd() {
   // Older C libraries have no wrapper. The descriptor is closed on exec by itself.
   Descriptor pidfd(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
-  if (!pidfd) throw_errno("pidfd_open of this process (Linux 5.3 or newer is needed)");
-  return pidfd;
+  if (pidfd) return pidfd;
+  if (errno != ENOSYS) throw_errno("pidfd_open of this process");
+  return open_lifeline();  // Linux before 5.3, or under valgrind before 3.20
+}
+
+Descriptor Process::open_lifeline() {
+  const std::lock_guard lock(mutex_);
+  if (!lifeline_) {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) throw_errno("a pipe by which others see this process end");
+    lifeline_ = Descriptor(ends[0]);
+    lifeline_held_ = Descriptor(ends[1]);
+  }
+  Descriptor copy(::fcntl(lifeline_.number(), F_DUPFD_CLOEXEC, 0));
+  if (!copy) throw_errno("duplicating a descriptor");
+  return copy;
 }
 
 std::shared_ptr<Control> Process::control() {

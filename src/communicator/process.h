@@ -21,8 +21,9 @@ class Process {
 
   /// Drawn at random: ranks with equal numbers share an address space.
   std::uint64_t number() const noexcept { return number_; }
-  /// A descriptor of this process, which others are told its end by. Throws `Error`.
-  Descriptor open_pidfd() const;
+  /// A descriptor that becomes readable, for whoever holds it, when this process ends. Throws
+  /// `Error`.
+  Descriptor open_pidfd();
   /// Orders memory as if every thread of the process had executed a full fence. Slow.
   void fence_all_threads() const noexcept;
 
@@ -50,6 +51,7 @@ class Process {
   };
 
   Process();
+  Descriptor open_lifeline();
   bool sweep(std::uint64_t communicator) noexcept;
 
   static inline std::atomic<bool> forked_{false};
@@ -58,6 +60,8 @@ class Process {
   std::mutex mutex_;
   std::weak_ptr<Control> control_;
   std::list<Hosted> hosted_;
+  // A pipe into which nobody writes: it ends with the process, which alone holds the second end.
+  Descriptor lifeline_, lifeline_held_;
 };
 
 }  // namespace khoro
