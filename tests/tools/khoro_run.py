@@ -334,8 +334,8 @@ class World(Case):
 class Signals(Case):
     def test_the_first_interrupt_is_passed_on(self):
         script = """
-import signal, sys, time
-signal.signal(signal.SIGINT, lambda *_: (print('stopping', flush=True), sys.exit(0)))
+import os, signal, sys, time
+signal.signal(signal.SIGINT, lambda *_: (os.write(1, b'stopping\\n'), sys.exit(0)))
 print('ready', flush=True)
 time.sleep(1000)
 """
