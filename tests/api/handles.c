@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stale and invented handles, second threads, forked children: errors, never a crash. */
+#include "usage.h"
 #include "values.h"
-
-#include <dirent.h>
 
 static void every_call_refuses(khoroComm_t comm) {
   float in[4] = {0}, out[4];
@@ -53,15 +52,6 @@ static void second_thread_is_told(void) {
   CHECK(pthread_join(thread, NULL) == 0);
   OK(khoroCommDestroy(comms[0]));
   OK(khoroCommDestroy(comms[1]));
-}
-
-static int descriptors(void) {
-  int count = 0;
-  DIR* open = opendir("/proc/self/fd");
-  CHECK(open);
-  while (readdir(open)) ++count;
-  closedir(open);
-  return count;
 }
 
 static void child_is_told(void) {

@@ -1,55 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Descriptors, threads and mappings are back to base after every round of init and destroy. */
+#include "usage.h"
 #include "values.h"
 
-#include <dirent.h>
 #include <sys/resource.h>
-
-static int entries(const char* directory) {
-  int count = 0;
-  DIR* open = opendir(directory);
-  CHECK(open);
-  while (readdir(open)) ++count;
-  closedir(open);
-  return count;
-}
-
-static int mappings(void) {
-  int count = 0, c;
-  FILE* maps = fopen("/proc/self/maps", "r");
-  CHECK(maps);
-  while ((c = fgetc(maps)) != EOF) count += c == '\n';
-  fclose(maps);
-  return count;
-}
-
-struct usage {
-  int descriptors, threads, mappings;
-};
-
-static struct usage usage(void) {
-  const struct usage now = {entries("/proc/self/fd"), entries("/proc/self/task"), mappings()};
-  return now;
-}
-
-/* The C library keeps stacks of ended threads and arenas of its allocator, hence the slack. */
-enum { slack = 12 };
-
-static void check_base(struct usage base, int round) {
-  struct usage now = usage();
-  /* A thread that was joined may be seen for a moment more. */
-  for (int i = 0; i < 100 && now.threads > base.threads; ++i) {
-    sleep_ms(10);
-    now = usage();
-  }
-  if (now.descriptors == base.descriptors && now.threads == base.threads &&
-      now.mappings <= base.mappings + slack)
-    return;
-  fprintf(stderr, "round %d: %d descriptors, %d threads, %d mappings; at first %d, %d, %d\n", round,
-          now.descriptors, now.threads, now.mappings, base.descriptors, base.threads,
-          base.mappings);
-  abort();
-}
 
 static void use(khoroComm_t comm, int rank, int ranks) {
   int32_t in[4] = {rank, rank, rank, rank}, out[4], all[64];
