@@ -90,7 +90,8 @@ KHORO_API const char* khoroGetErrorString(khoroResult_t result);
 KHORO_API const char* khoroGetLastError(khoroComm_t comm);
 
 /* Makes an id and listens for the ranks that will present it, until the communicator is made or the
- * init deadline has passed. Exactly one rank calls it, in the process that will be rank 0's.
+ * init deadline has passed: counted from this call while no rank has come, then from the ranks'.
+ * Exactly one rank calls it, in the process that will be rank 0's.
  * Results: khoroSuccess, khoroInvalidArgument (NULL), khoroSystemError. Thread-safe. */
 KHORO_API khoroResult_t khoroGetUniqueId(khoroUniqueId* id);
 

@@ -40,9 +40,13 @@ std::string facts(const Settings& settings, int ranks) {
                      Topology::one_machine(ranks).hash(), settings.job_lines());
 }
 
+Time deadline_of_init(const Settings& settings) {
+  return machine().now() + std::chrono::milliseconds(settings.init_deadline_ms);
+}
+
 std::unique_ptr<Communicator> join_at(const UniqueId& id, int ranks, int rank,
                                       const Settings& settings) {
-  const Time deadline = machine().now() + std::chrono::milliseconds(settings.init_deadline_ms);
+  const Time deadline = deadline_of_init(settings);
   std::unique_ptr<Communicator> communicator;
   bool met = false;
   try {
@@ -66,9 +70,9 @@ std::unique_ptr<Communicator> join_at(const UniqueId& id, int ranks, int rank,
 }  // namespace
 
 std::array<char, 128> make_unique_id() {
-  read_settings();
+  const Settings settings = read_settings();
   const UniqueId id = UniqueId::draw();
-  Process::self().host(id);
+  Process::self().host(id, deadline_of_init(settings));
   return id.encode();
 }
 
@@ -99,7 +103,7 @@ std::unique_ptr<Communicator> init_world(int thread) {
   const int rank = static_cast<int>(settings.rank) + thread;
   const Key key = read_job_key(static_cast<int>(settings.key_descriptor));
   const UniqueId id = UniqueId::of_job(key, 0);
-  if (rank == 0) Process::self().host(id);
+  if (rank == 0) Process::self().host(id, deadline_of_init(settings));
   return join_at(id, ranks, rank, settings);
 }
 

@@ -70,30 +70,42 @@ std::shared_ptr<Control> Process::control() {
   return control;
 }
 
-void Process::host(const UniqueId& id) {
-  Hosted hosted;
-  hosted.communicator = id.communicator;
-  hosted.control = control();
-  hosted.over = std::make_shared<std::atomic<bool>>(false);
+void Process::host(const UniqueId& id, Time deadline) {
+  sweep(id.communicator);
+  std::list<Hosted> hosted(1);
+  Hosted& mine = hosted.front();
+  mine.communicator = id.communicator;
+  mine.control = control();
   // Shared by the callback and its copies.
-  const std::shared_ptr<Meeting> meeting = std::make_unique<Meeting>(id);
-  hosted.watch =
-      hosted.control->while_readable(meeting->descriptor(), [meeting, over = hosted.over] {
-        meeting->advance();
-        if (meeting->over()) over->store(true, std::memory_order_release);
-      });
-  const std::lock_guard lock(mutex_);
-  hosted_.push_back(std::move(hosted));
+  const std::shared_ptr<Meeting> meeting = std::make_unique<Meeting>(id, deadline);
+  const std::lock_guard lock(mutex_);  // the callback finds it in the list
+  mine.watch = mine.control->while_readable(meeting->descriptor(),
+                                            [this, meeting, communicator = id.communicator] {
+                                              meeting->advance();
+                                              if (meeting->over()) close(communicator);
+                                            });
+  hosted_.splice(hosted_.end(), hosted);
 }
 
-/// Ends the meetings that are over. False while that of `communicator` is not.
+/// On the control thread, which cannot end itself: gives up the meeting and all that it holds.
+void Process::close(std::uint64_t communicator) noexcept {
+  Control::Watch dropped;  // without the lock
+  const std::lock_guard lock(mutex_);
+  for (Hosted& each : hosted_) {
+    if (each.communicator != communicator || each.over) continue;
+    each.over = true;
+    dropped = std::move(each.watch);
+  }
+}
+
+/// Forgets the meetings that are over. False while that of `communicator` is not.
 bool Process::sweep(std::uint64_t communicator) noexcept {
   std::list<Hosted> over;  // ended without the lock: the control thread may have to be joined
   const std::lock_guard lock(mutex_);
   bool found = false;
   for (auto at = hosted_.begin(); at != hosted_.end();) {
     const auto each = at++;
-    if (each->over->load(std::memory_order_acquire))
+    if (each->over)
       over.splice(over.end(), hosted_, each);
     else
       found |= each->communicator == communicator;

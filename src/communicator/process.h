@@ -29,8 +29,9 @@ class Process {
 
   /// The control thread, started if there is none; it ends with its last owner. Throws `Error`.
   std::shared_ptr<Control> control();
-  /// Serves the meeting of an id on the control thread until it is over. Throws `Error`.
-  void host(const UniqueId& id);
+  /// Serves the meeting of an id on the control thread until it is over: at latest at `deadline` if
+  /// nobody has come. Throws `Error`.
+  void host(const UniqueId& id, Time deadline);
   /// Waits a moment for the meeting of `id`, if it is hosted here, to see its last guest off, and
   /// ends the control thread if nobody needs it.
   void end_hosting(const UniqueId& id) noexcept;
@@ -46,12 +47,13 @@ class Process {
   struct Hosted {
     std::uint64_t communicator = 0;
     std::shared_ptr<Control> control;
-    std::shared_ptr<std::atomic<bool>> over;
-    Control::Watch watch;  // dropped before its control
+    bool over = false;     // then nothing but the control thread is left to be given up
+    Control::Watch watch;  // owns the meeting; dropped before its control
   };
 
   Process();
   Descriptor open_lifeline();
+  void close(std::uint64_t communicator) noexcept;
   bool sweep(std::uint64_t communicator) noexcept;
 
   static inline std::atomic<bool> forked_{false};

@@ -130,8 +130,9 @@ class Conversation {
       if (socket_) return;
       if (!id_.host_may_be_late)
         throw Error(Code::invalid_usage,
-                    fmt::format("nobody serves the meeting of id {}: it is over, or the process "
-                                "that made the id has ended; every communicator needs a new id",
+                    fmt::format("nobody serves the meeting of id {}: it is over, or nobody came to "
+                                "it before its deadline, or the process that made the id has "
+                                "ended; every communicator needs a new id",
                                 id_.fingerprint()));
       if (machine().now() >= deadline_)
         throw Error(Code::timeout,

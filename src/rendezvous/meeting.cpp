@@ -32,14 +32,16 @@ std::uint64_t process_tag(int descriptor) { return socket_tag(descriptor) + 1; }
 
 }  // namespace
 
-Meeting::Meeting(const UniqueId& id)
+Meeting::Meeting(const UniqueId& id, Time deadline)
     : id_(id),
       events_(::epoll_create1(EPOLL_CLOEXEC)),
-      timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)) {
+      timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)),
+      deadline_(deadline) {
   if (!events_ || !timer_) throw_errno("cannot serve a meeting of ranks");
   listener_ = listen_on(id_.socket);
   if (!watch(timer_, timer_tag)) throw_errno("cannot serve a meeting of ranks");
   listen_again();
+  arm_timer(machine().now());
 }
 
 Meeting::~Meeting() { wipe(id_.key); }
@@ -236,8 +238,8 @@ void Meeting::seat(Visitor& visitor, Time now) {
   auto disagrees = disagreement(visitor);
   seated_[visitor.rank] = &visitor;
   if (disagrees) return fail(*disagrees, now);
+  deadline_ = ranks_ == 0 ? visitor.deadline : std::min(deadline_, visitor.deadline);
   ranks_ = visitor.ranks;
-  deadline_ = std::min(deadline_, visitor.deadline);
   if (visitor.introduction.pidfd &&
       !watch(visitor.introduction.pidfd, process_tag(visitor.socket.number())))
     return fail({Code::remote_error,
@@ -313,8 +315,17 @@ void Meeting::check_clock(Time now) {
     if (visitor->half_open() && now >= visitor->give_up)
       refuse(*visitor, {Code::timeout, "it did not finish the handshake in 3 s", false}, now);
   }
-  if (now < deadline_) return;
-  if (phase_ == Phase::gathering) {
+  if (now >= deadline_) give_up(now);
+}
+
+/// The deadline has passed: says for want of what.
+void Meeting::give_up(Time now) {
+  if (phase_ == Phase::gathering && ranks_ == 0) {
+    fail({Code::timeout,
+          "no rank came to the meeting before the deadline, which began when the id was made; make "
+          "a new id, and pass it on sooner or raise KHORO_INIT_DEADLINE"},
+         now);
+  } else if (phase_ == Phase::gathering) {
     std::string twice =
         claimed_twice_.empty() ? "" : fmt::format("; claimed twice: {}", list_of(claimed_twice_));
     auto absent = missing();

@@ -17,14 +17,15 @@ namespace khoro {
 /// The host's side of a rendezvous: hears everyone who comes to the socket of an id, seats those
 /// who hold the key, and when all ranks are there gives everybody everybody's descriptors. It ends
 /// by itself: when all ranks are prepared, or when one of them died, declined, disagrees or did not
-/// come by the earliest deadline among those who came.
+/// come by the earliest deadline among those who came, or when nobody came by its own.
 ///
 /// It never blocks and has no thread: whoever owns it waits until `descriptor()` is readable and
 /// calls `advance()`. One thread at a time.
 class Meeting {
  public:
-  /// Listens from now on. Throws `Error` if the place is taken or descriptors have run out.
-  explicit Meeting(const UniqueId& id);
+  /// Listens from now on, for the first rank until `deadline`. Throws `Error` if the place is taken
+  /// or descriptors have run out.
+  explicit Meeting(const UniqueId& id, Time deadline = never);
   ~Meeting();
   Meeting(const Meeting&) = delete;
   Meeting& operator=(const Meeting&) = delete;
@@ -71,6 +72,7 @@ class Meeting {
   [[nodiscard]] bool watch(const Descriptor& descriptor, std::uint64_t tag);
   void change(const Visitor& visitor, std::uint32_t events);
   void check_clock(Time now);
+  void give_up(Time now);
   void forget(const Visitor& visitor);
   void sweep();
   void arm_timer(Time now);
@@ -86,8 +88,8 @@ class Meeting {
   bool listening_ = false;
   Time listen_again_at_ = never;
   Time send_again_at_ = never;
-  Time deadline_ = never;  // the earliest of those who came; of lingering after a failure
-  int ranks_ = 0;          // 0 until the first rank is seated
+  Time deadline_;  // of the first to come; the earliest of those who came; of lingering
+  int ranks_ = 0;  // 0 until the first rank is seated
   std::map<int, std::unique_ptr<Visitor>> visitors_;  // by descriptor
   std::map<int, Visitor*> seated_;                    // by rank
   std::set<int> told_;                                // ranks that know of the failure

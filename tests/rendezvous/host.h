@@ -20,7 +20,8 @@ namespace khoro {
 /// Serves one meeting on a thread of its own until it is over.
 class Host {
  public:
-  explicit Host(const UniqueId& id) : meeting_(id), thread_([this] { serve(); }) {}
+  explicit Host(const UniqueId& id, Time deadline = never)
+      : meeting_(id, deadline), thread_([this] { serve(); }) {}
   ~Host() {
     stop_ = true;
     thread_.join();

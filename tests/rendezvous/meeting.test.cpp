@@ -123,6 +123,33 @@ TEST_CASE("an id whose meeting is over is refused at once", "[rendezvous]") {
   CHECK_THAT(late.text, Catch::Contains(id.fingerprint()) && Catch::Contains("needs a new id"));
 }
 
+TEST_CASE("a meeting to which nobody comes ends at its deadline, and says so to who is late",
+          "[rendezvous]") {
+  UniqueId id = UniqueId::draw();
+  {
+    Host host(id, machine().now());
+    Outcome late = outcome_of([&] { join(id, guest(0, 2), in_seconds(20)); });
+    CHECK(late.code == Code::timeout);
+    CHECK_THAT(late.text, Catch::Contains("no rank came") && Catch::Contains("make a new id"));
+    CHECK(host.ends_within(10));
+  }
+  Outcome later = outcome_of([&] { join(id, guest(0, 2), in_seconds(20)); });
+  CHECK(later.code == Code::invalid_usage);
+  CHECK_THAT(later.text, Catch::Contains("nobody came to it before its deadline"));
+}
+
+TEST_CASE("once a rank has come the deadlines of the ranks count", "[rendezvous]") {
+  UniqueId id = UniqueId::draw();
+  Host host(id, in_seconds(0.5));
+  auto first = std::async(std::launch::async, [&] {
+    return outcome_of([&] { join(id, guest(0, 2), in_seconds(20)); });
+  });
+  CHECK(host.sees(1));
+  ::poll(nullptr, 0, 1'000);
+  CHECK(outcome_of([&] { join(id, guest(1, 2), in_seconds(20)); }).text.empty());
+  CHECK(first.get().text.empty());
+}
+
 TEST_CASE("the ranks that do not come are named to all who came", "[rendezvous]") {
   UniqueId id = UniqueId::draw();
   Host host(id);
