@@ -190,8 +190,8 @@ class Conversation {
 
   [[noreturn]] void host_is_silent() const {
     throw Error(Code::timeout,
-                "the process that serves the meeting did not answer before the "
-                "deadline; check whether it is stopped");
+                "the process that serves the meeting did not answer before the deadline; check "
+                "whether it is stopped, or has no descriptors left (ulimit -n)");
   }
 
   UniqueId id_;

@@ -20,6 +20,9 @@ constexpr std::size_t most_half_open = 64;
 constexpr Duration handshake_patience = 3s;
 constexpr Duration pause = 20ms;
 constexpr int most_audit_lines = 10;
+constexpr const char* no_descriptors =
+    "the process that serves the meeting has no descriptors left for those of all ranks; raise its "
+    "limit (ulimit -n)";
 
 constexpr std::uint64_t listener_tag = 1;
 constexpr std::uint64_t timer_tag = 2;
@@ -129,8 +132,10 @@ void Meeting::accept_visitors(Time now) {
       // They wait in the listener's queue until descriptors are free again.
       pause_listening();
       listen_again_at_ = now + pause;
+      exhausted_ = true;
     }
     if (!accepted.socket) return;
+    exhausted_ = false;
     auto peer = peer_of(accepted.socket);
     auto visitor = std::make_unique<Visitor>(
         std::move(accepted.socket), peer.value_or(Credentials{}), now + handshake_patience);
@@ -166,10 +171,7 @@ void Meeting::receive(Visitor& visitor, Time now) {
         if (expected == 0 || descriptors.size() == expected)
           return refuse(visitor, {Code::invalid_argument, "it sent too many descriptors", false},
                         now);
-        fail({Code::system_error,
-              "the process that serves the meeting has no descriptors left for those of all ranks; "
-              "raise its limit (ulimit -n)"},
-             now);
+        fail({Code::system_error, no_descriptors}, now);
         return tell(visitor, now);
     }
   }
@@ -320,7 +322,9 @@ void Meeting::check_clock(Time now) {
 
 /// The deadline has passed: says for want of what.
 void Meeting::give_up(Time now) {
-  if (phase_ == Phase::gathering && ranks_ == 0) {
+  if (phase_ == Phase::gathering && exhausted_) {
+    fail({Code::system_error, no_descriptors}, now);
+  } else if (phase_ == Phase::gathering && ranks_ == 0) {
     fail({Code::timeout,
           "no rank came to the meeting before the deadline, which began when the id was made; make "
           "a new id, and pass it on sooner or raise KHORO_INIT_DEADLINE"},

@@ -86,6 +86,7 @@ class Meeting {
   Descriptor listener_;
   Descriptor timer_;
   bool listening_ = false;
+  bool exhausted_ = false;  // the last visitor could not be let in
   Time listen_again_at_ = never;
   Time send_again_at_ = never;
   Time deadline_;  // of the first to come; the earliest of those who came; of lingering
