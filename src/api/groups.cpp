@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <future>
 #include <system_error>
@@ -13,6 +14,7 @@
 #include "api/guard.h"
 #include "api/handle_table.h"
 #include "base/error.h"
+#include "base/system.h"
 #include "communicator/group.h"
 
 namespace khoro {
@@ -71,13 +73,19 @@ void Group::run_inits(std::vector<PendingInit> inits) {
   std::vector<std::exception_ptr> errors(inits.size());
   const auto run = [&](std::size_t i) {
     try {
-      made[i] = inits[i].make();
+      made[i] = inits[i].init.make();
     } catch (...) {
       errors[i] = std::current_exception();
     }
   };
-  // They may be ranks of one communicator, which wait for each other.
-  run_at_once(inits.size(), run);
+  try {
+    // They may be ranks of one communicator, which wait for each other.
+    run_at_once(inits.size(), run);
+  } catch (const Error& error) {
+    const Time until = machine().now() + std::chrono::seconds(2);
+    for (const PendingInit& pending : inits) pending.init.decline(error, until);
+    throw;
+  }
   for (const std::exception_ptr& error : errors)
     if (error) std::rethrow_exception(error);
   std::vector<khoroComm_t> handles_made;

@@ -5,6 +5,8 @@
 #include <memory>
 #include <vector>
 
+#include "base/error.h"
+#include "base/time.h"
 #include "communicator/communicator.h"
 #include "khoro/khoro.h"
 
@@ -20,11 +22,15 @@ class Group {
   /// The calling thread's.
   static Group& of_thread() noexcept;
 
-  using Make = std::function<std::unique_ptr<Communicator>()>;
+  struct Init {
+    std::function<std::unique_ptr<Communicator>()> make;
+    /// In its place: lets the other ranks know that this one does not come. Never throws.
+    std::function<void(const Error& reason, Time until)> decline;
+  };
 
   void add(khoroComm_t handle, const Call& call) { calls_.push_back({handle, call}); }
-  /// `make` runs at the end of the group, and its handle is written to `out` then.
-  void add(khoroComm_t* out, Make make) { inits_.push_back({out, std::move(make)}); }
+  /// Made at the end of the group, and its handle is written to `out` then.
+  void add(khoroComm_t* out, Init init) { inits_.push_back({out, std::move(init)}); }
 
   /// Runs everything. Throws the first `Error`; the group is empty afterwards in any case.
   void run();
@@ -36,7 +42,7 @@ class Group {
   };
   struct PendingInit {
     khoroComm_t* out;
-    Make make;
+    Init init;
   };
   static void run_inits(std::vector<PendingInit> inits);
   static void run_calls(const std::vector<PendingCall>& calls);

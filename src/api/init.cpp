@@ -31,11 +31,11 @@ void check_ranks(int ranks, int rank) {
 }
 
 /// Makes a communicator now, or at the end of the group.
-void make(khoroComm_t* out, khoro::Group::Make make) {
+void make(khoroComm_t* out, khoro::Group::Init init) {
   if (khoro::group_depth > 0)
-    khoro::Group::of_thread().add(out, std::move(make));
+    khoro::Group::of_thread().add(out, std::move(init));
   else
-    *out = handles().add(make());
+    *out = handles().add(init.make());
 }
 
 }  // namespace
@@ -54,7 +54,10 @@ khoroResult_t khoroCommInitRank(khoroComm_t* comm, int nranks, khoroUniqueId id,
     check_ranks(nranks, rank);
     std::array<char, 128> bytes;
     std::copy(std::begin(id.internal), std::end(id.internal), bytes.begin());
-    make(comm, [bytes, nranks, rank] { return khoro::init_rank(bytes, nranks, rank); });
+    make(comm, {[=] { return khoro::init_rank(bytes, nranks, rank); },
+                [=](const Error& reason, khoro::Time until) {
+                  khoro::decline_rank(bytes, nranks, rank, reason, until);
+                }});
   });
 }
 
@@ -62,7 +65,10 @@ khoroResult_t khoroCommInitWorld(khoroComm_t* comm) {
   return guard([&] {
     khoro::check_out(comm, "comm");
     const int thread = khoro::claim_thread_of_world();
-    make(comm, [thread] { return khoro::init_world(thread); });
+    make(comm, {[=] { return khoro::init_world(thread); },
+                [=](const Error& reason, khoro::Time until) {
+                  khoro::decline_world(thread, reason, until);
+                }});
   });
 }
 

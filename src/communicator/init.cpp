@@ -67,6 +67,20 @@ std::unique_ptr<Communicator> join_at(const UniqueId& id, int ranks, int rank,
   return communicator;
 }
 
+/// A place in the launcher's job, whose meeting is served from here if it is that of rank 0.
+struct Place {
+  UniqueId id;
+  int ranks;
+  int rank;
+};
+Place take_place(int thread, const Settings& settings) {
+  const Key key = read_job_key(static_cast<int>(settings.key_descriptor));
+  const Place place{UniqueId::of_job(key, 0), static_cast<int>(settings.size),
+                    static_cast<int>(settings.rank) + thread};
+  if (place.rank == 0) Process::self().host(place.id, deadline_of_init(settings));
+  return place;
+}
+
 }  // namespace
 
 std::array<char, 128> make_unique_id() {
@@ -78,6 +92,15 @@ std::array<char, 128> make_unique_id() {
 
 std::unique_ptr<Communicator> init_rank(const std::array<char, 128>& id, int ranks, int rank) {
   return join_at(UniqueId::decode(id), ranks, rank, read_settings());
+}
+
+void decline_rank(const std::array<char, 128>& bytes, int ranks, int rank, const Error& reason,
+                  Time until) noexcept {
+  try {
+    decline(UniqueId::decode(bytes), ranks, rank, reason, until);
+  } catch (const std::exception&) {
+    // The others learn it by their deadline.
+  }
 }
 
 int claim_thread_of_world() {
@@ -99,12 +122,17 @@ int claim_thread_of_world() {
 
 std::unique_ptr<Communicator> init_world(int thread) {
   const Settings settings = read_settings();
-  const auto ranks = static_cast<int>(settings.size);
-  const int rank = static_cast<int>(settings.rank) + thread;
-  const Key key = read_job_key(static_cast<int>(settings.key_descriptor));
-  const UniqueId id = UniqueId::of_job(key, 0);
-  if (rank == 0) Process::self().host(id, deadline_of_init(settings));
-  return join_at(id, ranks, rank, settings);
+  const Place place = take_place(thread, settings);
+  return join_at(place.id, place.ranks, place.rank, settings);
+}
+
+void decline_world(int thread, const Error& reason, Time until) noexcept {
+  try {
+    const Place place = take_place(thread, read_settings());
+    decline(place.id, place.ranks, place.rank, reason, until);
+  } catch (const std::exception&) {
+    // The others learn it by their deadline.
+  }
 }
 
 std::vector<std::unique_ptr<Communicator>> init_all_host(int ranks) {

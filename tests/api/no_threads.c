@@ -2,24 +2,36 @@
 /* The system has no more threads: an init call says so, and the process goes on. */
 #include "check.h"
 
-#include <dlfcn.h>
-#include <errno.h>
-
-/* How many threads can still be started. */
-static volatile int threads_left = 1000;
-
-/* In place of the C library's, for the library under test too. */
-__attribute__((visibility("default"))) int pthread_create(pthread_t* thread,
-                                                          const pthread_attr_t* attributes,
-                                                          void* (*body)(void*), void* argument) {
-  static int (*real)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
-  if (threads_left == 0) return EAGAIN;
-  --threads_left;
-  if (!real) *(void**)&real = dlsym(RTLD_NEXT, "pthread_create");
-  return real(thread, attributes, body, argument);
-}
+/* How many can still be started. */
+extern volatile int threads_left;
 
 enum { ranks = 4 };
+
+/* The last rank lives in another process. */
+static void wait_for_the_group(struct meeting_place* place) {
+  khoroComm_t comm = NULL;
+  while (!__atomic_load_n(&place->written, __ATOMIC_ACQUIRE)) sleep_ms(1);
+  const double start = seconds();
+  __atomic_store_n(&place->flags[0], 1, __ATOMIC_RELEASE);
+  CHECK_RESULT(khoroRemoteError, khoroCommInitRank(&comm, ranks + 1, place->id, ranks));
+  CHECK_WORDS("cannot start 3 threads");
+  CHECK(seconds() - start < 20); /* the init deadline is 60 s */
+  exit(0);
+}
+
+static void a_group_whose_ranks_are_awaited(struct meeting_place* place, pid_t other) {
+  khoroComm_t comms[ranks] = {0};
+  OK(khoroGetUniqueId(&place->id));
+  __atomic_store_n(&place->written, 1, __ATOMIC_RELEASE);
+  OK(khoroGroupStart());
+  for (int r = 0; r < ranks; ++r) OK(khoroCommInitRank(&comms[r], ranks + 1, place->id, r));
+  while (!__atomic_load_n(&place->flags[0], __ATOMIC_ACQUIRE)) sleep_ms(1);
+  threads_left = 0;
+  CHECK_RESULT(khoroSystemError, khoroGroupEnd());
+  CHECK_WORDS("cannot start 3 threads");
+  threads_left = 1000;
+  check_exit(other);
+}
 
 static void a_group_of_inits(void) {
   for (int left = 0; left < ranks - 1; ++left) {
@@ -57,8 +69,13 @@ static void afterwards(void) {
 }
 
 int main(void) {
+  struct meeting_place* place = make_meeting_place();
+  const pid_t other = fork(); /* nobody has used Khoro yet */
+  CHECK(other >= 0);
+  if (other == 0) wait_for_the_group(place);
   the_first_communicator();
   a_group_of_inits();
+  a_group_whose_ranks_are_awaited(place, other);
   afterwards();
   return 0;
 }
