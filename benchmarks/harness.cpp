@@ -7,12 +7,12 @@
 #include <atomic>
 #include <cstdio>
 #include <cstring>
-#include <thread>
 
 #include "measurement.h"
 #include "options.h"
 #include "ranks.h"
 #include "report.h"
+#include "threads.h"
 
 namespace khoro::benchmark {
 namespace {
@@ -81,11 +81,16 @@ int run(const Collective& collective, int argc, char** argv, char** environment)
   for (char** variable = environment; *variable; ++variable) {
     if (std::strncmp(*variable, "KHORO_", 6) == 0) program.environment.emplace_back(*variable);
   }
-  std::vector<std::thread> others;
-  for (std::size_t k = 1; k < comms.size(); ++k)
-    others.emplace_back(run_rank, std::ref(program), comms[k]);
-  run_rank(program, comms.front());
-  for (std::thread& other : others) other.join();
+  try {
+    run_on_threads(comms.size(), [&](std::size_t k) { run_rank(program, comms[k]); });
+  } catch (const Failure& failure) {
+    fmt::print(stderr, "{}: {}\n", name, failure.what());
+    for (khoroComm_t comm : comms) {
+      khoroCommAbort(comm);
+      khoroCommDestroy(comm);
+    }
+    return 1;
+  }
   return program.right ? 0 : 1;
 }
 

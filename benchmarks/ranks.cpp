@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <deque>
 #include <functional>
-#include <thread>
+
+#include "threads.h"
 
 namespace khoro::benchmark {
 namespace {
@@ -21,14 +22,10 @@ struct Joined {
 std::vector<Joined> join_in_threads(int ranks,
                                     const std::function<khoroResult_t(Joined&, int)>& call) {
   std::vector<Joined> joined(ranks);
-  std::vector<std::thread> threads;
-  for (int k = 0; k < ranks; ++k) {
-    threads.emplace_back([&, k] {
-      joined[k].result = call(joined[k], k);
-      if (joined[k].result != khoroSuccess) joined[k].words = khoroGetLastError(nullptr);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  run_on_threads(joined.size(), [&](std::size_t k) {
+    joined[k].result = call(joined[k], static_cast<int>(k));
+    if (joined[k].result != khoroSuccess) joined[k].words = khoroGetLastError(nullptr);
+  });
   return joined;
 }
 

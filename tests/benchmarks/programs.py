@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a benchmark as a user does and reads what it prints.
 
-usage: programs.py right|refuses|liar PROGRAM [LAUNCHER...]
+usage: programs.py right|refuses|liar|few_threads PROGRAM [LAUNCHER...]
 """
 import json
+import os
 import pathlib
 import re
 import subprocess
 import sys
 import tempfile
+import time
 
 case, program, launcher = sys.argv[1], sys.argv[2], sys.argv[3:]
 
@@ -72,4 +74,18 @@ def liar():
     assert "rank 0:" not in done.stdout and "Out of bounds values : 2 FAILED" in done.stdout
 
 
-{"right": right, "refuses": refuses, "liar": liar}[case]()
+def few_threads():
+    """Threads run out while ranks join, or when they shall run: words, and no rank that waits for
+    the one that could not be started."""
+    khoro = launcher.pop()
+    for alone, parallel, left in ((True, "0", 1), (True, "1", 1), (False, "0", 4), (False, "1", 1)):
+        launcher[:] = [] if alone else [khoro, "run", "-n", "2", "--threads", "3", "--"]
+        os.environ["THREADS_LEFT"] = str(left)
+        begin = time.monotonic()
+        done = run("-t", "3", "-p", parallel, "-b", "8", "-e", "8", "-n", "1")
+        assert done.returncode == 1 and "cannot start thread" in done.stderr
+        assert "terminate" not in done.stderr
+        assert time.monotonic() - begin < 50  # the init deadline is 60 s
+
+
+{"right": right, "refuses": refuses, "liar": liar, "few_threads": few_threads}[case]()
