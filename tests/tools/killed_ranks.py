@@ -2,7 +2,7 @@
 """Kills a rank of a job at random moments over init, idle and a loop of 32 MiB allreduces. The
 survivors learn who died, the launcher names rank and signal, and nothing is left.
 
-usage: killed_ranks.py KHORO VICTIM KILLS [SEED]
+usage: killed_ranks.py KHORO VICTIM SLOW_DEATH KILLS [SEED]
 """
 import os
 import pathlib
@@ -11,11 +11,12 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
-KHORO, VICTIM, KILLS = sys.argv[1], sys.argv[2], int(sys.argv[3])
-SEED = int(sys.argv[4]) if len(sys.argv) > 4 else random.randrange(1 << 32)
+KHORO, VICTIM, SLOW_DEATH, KILLS = *sys.argv[1:4], int(sys.argv[4])
+SEED = int(sys.argv[5]) if len(sys.argv) > 5 else random.randrange(1 << 32)
 RANKS, PROMISED, PATIENCE = 4, 1.0, 20.0
 PEER_DIED = "12"  # khoroPeerDied
 
@@ -104,7 +105,18 @@ def kill_one(phase, dice):
     return longest
 
 
+def a_killed_rank_is_named_before_one_that_failed_for_its_sake():
+    with tempfile.TemporaryDirectory() as folder:
+        fifo = os.path.join(folder, "fifo")
+        os.mkfifo(fifo)
+        done = subprocess.run([KHORO, "run", "-n", "2", "--", SLOW_DEATH, fifo],
+                              capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 128 + signal.SIGKILL, (done.returncode, done.stderr)
+    assert re.search(r"rank 1 \(process \d+\) ended by signal 9 \(SIGKILL", done.stderr), done.stderr
+
+
 def main():
+    a_killed_rank_is_named_before_one_that_failed_for_its_sake()
     dice = random.Random(SEED)
     worst = {"init": 0.0, "idle": 0.0, "loop": 0.0}
     for kill in range(KILLS):

@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <set>
-#include <thread>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -25,8 +24,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// What survivors of a failure have to find out, report, and end by themselves.
-constexpr Duration survivors_patience = 2s;
 constexpr Duration between_term_and_kill = 1s;
 /// How long output is still read when all processes of the job have ended: what comes then was
 /// written by a process that left the job and kept the pipe.
@@ -37,13 +34,6 @@ Key draw_key() {
   Key key;
   draw_random(key);
   return key;
-}
-
-std::string describe(int code, int status) {
-  if (code == CLD_EXITED) return fmt::format("exited with status {}", status);
-  const char* name = ::sigabbrev_np(status);
-  return fmt::format("ended by signal {} (SIG{}, {})", status, name ? name : "?",
-                     ::strsignal(status));
 }
 
 }  // namespace
@@ -121,7 +111,7 @@ void Launch::wait_for_events() {
   const std::size_t first_stream = 2;
   for (Sink* sink : {&output_, &error_})
     if (!sink->empty()) polled.push_back({sink->descriptor(), POLLOUT, 0});
-  Time next = std::min({timeout_at_, term_at_, kill_at_});
+  Time next = std::min({timeout_at_, term_at_, kill_at_, judge_at_});
   int patience = -1;
   if (next != never) {
     auto left = std::chrono::ceil<std::chrono::milliseconds>(next - machine().now()).count();
@@ -163,61 +153,6 @@ void Launch::interrupt() {
   kill_sessions(sessions_.all());
 }
 
-void Launch::notice_ends() {
-  std::vector<End> ends;
-  look_for_ends(ends);
-  const auto killed = [](const End& end) { return end.code != CLD_EXITED; };
-  const auto failed = [](const End& end) { return end.status != 0; };
-  // A killed process closes its files before its end can be seen, so one that failed for its sake
-  // may come first: the killed one gets a moment to be seen.
-  if (!verdict_ && std::any_of(ends.begin(), ends.end(), failed))
-    for (const Time until = machine().now() + 50ms;
-         std::none_of(ends.begin(), ends.end(), killed) && machine().now() < until;) {
-      std::this_thread::sleep_for(1ms);
-      look_for_ends(ends);
-    }
-  std::stable_partition(ends.begin(), ends.end(), killed);
-  for (const End& end : ends) note_end(end.index, end.code, end.status);
-}
-
-void Launch::look_for_ends(std::vector<End>& ends) {
-  for (std::size_t i = 0; i < processes_.size(); ++i) {
-    if (processes_[i].ended) continue;
-    siginfo_t info{};
-    // Left a zombie until the job is over: its number, which is its session's, stays taken.
-    if (::waitid(P_PID, static_cast<id_t>(processes_[i].number), &info,
-                 WEXITED | WNOHANG | WNOWAIT) != 0 ||
-        info.si_pid != processes_[i].number)
-      continue;
-    processes_[i].ended = true;
-    ends.push_back({i, info.si_code, info.si_status});
-  }
-}
-
-void Launch::note_end(std::size_t index, int code, int status) {
-  Process& process = processes_[index];
-  process.status = code == CLD_EXITED ? status : 128 + status;
-  if (process.status == 0 || process.asked_to_end) return;
-  if (verdict_) {
-    ++failed_later_;
-    return;
-  }
-  verdict_ = process.status;
-  const std::string end = fmt::format("{} {}", name_of(index), describe(code, status));
-  say(end + (all_ended() ? "" : "; the other ranks have 2 s to report"));
-  end_at(machine().now() + survivors_patience);
-  if (!all_ended()) pass_on(index, end);
-}
-
-/// To those that wait for it in init, and cannot see the end of a rank that has not come.
-void Launch::pass_on(std::size_t index, const std::string& end) {
-  try {
-    herald_.emplace(key_, Obituary{static_cast<int>(index) * job_.threads, job_.ranks(), end});
-  } catch (const Error& error) {
-    say(error.what());
-  }
-}
-
 void Launch::end_at(Time when) { term_at_ = std::min(term_at_, when); }
 
 void Launch::check_clock() {
@@ -257,20 +192,21 @@ void Launch::finish_output() {
       else if (polled[i].revents)
         streams_[i].read_some();
     output_.write_some();
-    error_.write_some();
+  error_.write_some();
     // A reader that takes its time holds up the end, and is not held to any.
     while (output_.full() || error_.full()) {
       pollfd slow{output_.full() ? output_.descriptor() : error_.descriptor(), POLLOUT, 0};
       ::poll(&slow, 1, -1);
       output_.write_some();
-      error_.write_some();
+  error_.write_some();
     }
   }
   for (Sink* sink : {&output_, &error_})
     while (!sink->empty()) {
       pollfd slow{sink->descriptor(), POLLOUT, 0};
       ::poll(&slow, 1, -1);
-      sink->write_some();
+      output_.write_some();
+  error_.write_some();
     }
 }
 

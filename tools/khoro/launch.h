@@ -41,6 +41,7 @@ class Launch {
     bool ended = false;
     int status = 0;  // as the shell has it
     bool asked_to_end = false;
+    bool was_dying = false;  // when the first failure was seen
   };
 
   void start_all();
@@ -50,9 +51,12 @@ class Launch {
   struct End {
     std::size_t index;
     int code, status;  // as of waitid()
+    bool early;        // it may have been the first to fail
+    bool killed() const noexcept;
   };
   void notice_ends();
-  void look_for_ends(std::vector<End>& ends);
+  void look_for_ends();
+  bool may_be_judged();
   void note_end(std::size_t index, int code, int status);
   void pass_on(std::size_t index, const std::string& end);
   void check_clock();
@@ -74,6 +78,7 @@ class Launch {
   std::optional<Guardian> guardian_;
   std::optional<Herald> herald_;
   std::vector<Process> processes_;
+  std::vector<End> ends_;  // seen and not noted yet
   std::vector<TaggedStream> streams_;
   Descriptor signals_;
   sigset_t signals_before_;
@@ -81,6 +86,7 @@ class Launch {
   int failed_later_ = 0;
   int interrupts_ = 0;
   Time timeout_at_ = never;
+  Time judge_at_ = never;  // which of the ends was the first
   Time term_at_ = never;
   Time kill_at_ = never;
 };

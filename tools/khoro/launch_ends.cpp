@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the launcher learns which process of a job failed first, and tells of it.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/error.h"
+#include "base/system.h"
+#include "launch.h"
+
+namespace khoro::tool {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// What survivors of a failure have to find out, report, and end by themselves.
+constexpr Duration survivors_patience = 2s;
+/// How long a process takes at most from closing its files to its end.
+constexpr Duration dying_patience = 1s;
+
+std::string describe(int code, int status) {
+  if (code == CLD_EXITED) return fmt::format("exited with status {}", status);
+  const char* name = ::sigabbrev_np(status);
+  return fmt::format("ended by signal {} (SIG{}, {})", status, name ? name : "?",
+                     ::strsignal(status));
+}
+
+/// The system has begun to end it: it may have closed its files already, and its end cannot be seen
+/// yet.
+bool is_dying(pid_t process) {
+  constexpr unsigned exiting = 4;  // PF_EXITING
+  char text[512];
+  Descriptor file(::open(fmt::format("/proc/{}/stat", process).c_str(), O_RDONLY | O_CLOEXEC));
+  ssize_t size = file ? ::read(file.number(), text, sizeof text - 1) : 0;
+  if (size <= 0) return false;
+  text[size] = 0;
+  // The name, in parentheses, may hold anything; state and five numbers come before the flags.
+  const char* after = ::strrchr(text, ')');
+  unsigned flags = 0;
+  return after && std::sscanf(after + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) == 1 &&
+         (flags & exiting) != 0;
+}
+
+}  // namespace
+
+bool Launch::End::killed() const noexcept { return code != CLD_EXITED; }
+
+void Launch::notice_ends() {
+  look_for_ends();
+  if (!may_be_judged()) return;
+  judge_at_ = never;
+  std::stable_partition(ends_.begin(), ends_.end(),
+                        [](const End& end) { return end.early && end.killed(); });
+  for (const End& end : std::exchange(ends_, {})) note_end(end.index, end.code, end.status);
+}
+
+void Launch::look_for_ends() {
+  const bool first_was_seen = judge_at_ != never;
+  for (std::size_t i = 0; i < processes_.size(); ++i) {
+    Process& process = processes_[i];
+    if (process.ended) continue;
+    siginfo_t info{};
+    // Left a zombie until the job is over: its number, which is its session's, stays taken.
+    if (::waitid(P_PID, static_cast<id_t>(process.number), &info, WEXITED | WNOHANG | WNOWAIT) !=
+            0 ||
+        info.si_pid != process.number)
+      continue;
+    process.ended = true;
+    ends_.push_back({i, info.si_code, info.si_status, !first_was_seen || process.was_dying});
+  }
+}
+
+/// A killed process closes its files before its end can be seen, so one that failed for its sake
+/// may be seen first. So when a failure is seen, those that are dying at that moment are waited
+/// for.
+bool Launch::may_be_judged() {
+  const auto failed = [](const End& end) { return end.status != 0; };
+  if (verdict_ || std::none_of(ends_.begin(), ends_.end(), failed)) return true;
+  if (judge_at_ == never) {
+    for (Process& process : processes_)
+      process.was_dying = !process.ended && is_dying(process.number);
+    look_for_ends();  // its death may have passed between both looks
+    judge_at_ = machine().now() + dying_patience;
+  }
+  const auto awaited = [](const Process& process) { return process.was_dying && !process.ended; };
+  return machine().now() >= judge_at_ ||
+         std::none_of(processes_.begin(), processes_.end(), awaited);
+}
+
+void Launch::note_end(std::size_t index, int code, int status) {
+  Process& process = processes_[index];
+  process.status = code == CLD_EXITED ? status : 128 + status;
+  if (process.status == 0 || process.asked_to_end) return;
+  if (verdict_) {
+    ++failed_later_;
+    return;
+  }
+  verdict_ = process.status;
+  const std::string end = fmt::format("{} {}", name_of(index), describe(code, status));
+  say(end + (all_ended() ? "" : "; the other ranks have 2 s to report"));
+  end_at(machine().now() + survivors_patience);
+  if (!all_ended()) pass_on(index, end);
+}
+
+/// To those that wait for it in init, and cannot see the end of a rank that has not come.
+void Launch::pass_on(std::size_t index, const std::string& end) {
+  try {
+    herald_.emplace(key_, Obituary{static_cast<int>(index) * job_.threads, job_.ranks(), end});
+  } catch (const Error& error) {
+    say(error.what());
+  }
+}
+
+}  // namespace khoro::tool
