@@ -213,6 +213,22 @@ for _ in range(25_000_000 // len(block) + 1):
         self.assertEqual(sum(len(line) - 4 for line in lines), 5_000_000)
         self.assertLessEqual(max(map(len, lines)), 1 << 21)
 
+    def test_output_that_cannot_be_written_is_a_failure(self):
+        for redirection in ("> /dev/full", "2> /dev/full"):
+            shell = f"'{KHORO}' run -n 2 -- sh -c 'echo out; echo err >&2' {redirection}"
+            done = subprocess.run(["sh", "-c", shell], capture_output=True, timeout=PATIENCE)
+            self.assertEqual(done.returncode, 1, redirection)
+            if redirection[0] == ">":
+                self.assertEqual(done.stderr.count(b"not all output could be written: No space"), 1)
+            else:
+                self.assertEqual(sorted(done.stdout.splitlines()), [b"[0] out", b"[1] out"])
+
+    def test_lost_output_does_not_hide_the_status_of_a_rank(self):
+        shell = f"'{KHORO}' run -n 2 -- sh -c 'echo out; exit 3' > /dev/full"
+        done = subprocess.run(["sh", "-c", shell], capture_output=True, timeout=PATIENCE)
+        self.assertEqual(done.returncode, 3)
+        self.assertIn(b"not all output could be written", done.stderr)
+
     def test_a_job_ends_when_nobody_reads_any_more(self):
         shell = f"'{KHORO}' run -n 2 -- yes 2>/dev/null | head -3"
         done = subprocess.run(["sh", "-c", shell], capture_output=True, timeout=PATIENCE,

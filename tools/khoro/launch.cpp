@@ -96,7 +96,7 @@ int Launch::run() {
     say(fmt::format("{} other process{} failed after that", failed_later_,
                     failed_later_ == 1 ? "" : "es"));
   finish_output();
-  return verdict_.value_or(0);
+  return verdict_.value_or(output_lost_ ? 1 : 0);
 }
 
 void Launch::wait_for_events() {
@@ -126,8 +126,17 @@ void Launch::wait_for_events() {
   }
   for (std::size_t i = 0; i < readable.size(); ++i)
     if (polled[first_stream + i].revents) readable[i]->read_some();
+  write_output();
+}
+
+void Launch::write_output() {
   output_.write_some();
+  if (const int cause = output_.take_fault()) {
+    say(fmt::format("not all output could be written: {}", ::strerror(cause)));
+    output_lost_ = true;
+  }
   error_.write_some();
+  if (error_.take_fault()) output_lost_ = true;
 }
 
 void Launch::take_signals() {
@@ -191,22 +200,19 @@ void Launch::finish_output() {
         streams_[i].close();
       else if (polled[i].revents)
         streams_[i].read_some();
-    output_.write_some();
-  error_.write_some();
+    write_output();
     // A reader that takes its time holds up the end, and is not held to any.
     while (output_.full() || error_.full()) {
       pollfd slow{output_.full() ? output_.descriptor() : error_.descriptor(), POLLOUT, 0};
       ::poll(&slow, 1, -1);
-      output_.write_some();
-  error_.write_some();
+      write_output();
     }
   }
   for (Sink* sink : {&output_, &error_})
     while (!sink->empty()) {
       pollfd slow{sink->descriptor(), POLLOUT, 0};
       ::poll(&slow, 1, -1);
-      output_.write_some();
-  error_.write_some();
+      write_output();
     }
 }
 

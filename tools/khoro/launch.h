@@ -32,7 +32,7 @@ class Launch {
   Launch& operator=(const Launch&) = delete;
 
   /// Blocks until the job is over. The exit status of the first process that failed, 128 + n for
-  /// one that signal n ended, 124 after the timeout, 0 if all went well.
+  /// one that signal n ended, 124 after the timeout, 1 if only output was lost, 0 if all went well.
   int run();
 
  private:
@@ -59,6 +59,7 @@ class Launch {
   bool may_be_judged();
   void note_end(std::size_t index, int code, int status);
   void pass_on(std::size_t index, const std::string& end);
+  void write_output();
   void check_clock();
   /// Ends the job: SIGTERM at `when`, SIGKILL a second later.
   void end_at(Time when);
@@ -83,6 +84,7 @@ class Launch {
   Descriptor signals_;
   sigset_t signals_before_;
   std::optional<int> verdict_;
+  bool output_lost_ = false;
   int failed_later_ = 0;
   int interrupts_ = 0;
   Time timeout_at_ = never;

@@ -22,6 +22,7 @@ void Sink::write_some() {
     if (written < 0 && (errno == EINTR || errno == EAGAIN)) break;
     if (written < 0) {
       broken_ = true;
+      fault_ = errno;
       continue;
     }
     written_ += static_cast<std::size_t>(written);

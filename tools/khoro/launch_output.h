@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/descriptor.h"
 
@@ -19,8 +20,10 @@ class Sink {
   bool empty() const noexcept { return written_ == waiting_.size(); }
   /// Holds so much that the ranks should wait.
   bool full() const noexcept { return waiting_.size() - written_ > most_waiting; }
-  /// The reader is gone for good: what is added disappears.
+  /// Nothing can be written any more: what is added disappears.
   bool broken() const noexcept { return broken_; }
+  /// Why, as of errno, the first time that it is asked after that; else 0.
+  int take_fault() noexcept { return std::exchange(fault_, 0); }
   void write_some();
 
  private:
@@ -29,6 +32,7 @@ class Sink {
   std::string waiting_;
   std::size_t written_ = 0;
   bool broken_ = false;
+  int fault_ = 0;
 };
 
 /// One output of one rank: cut into lines, each with the rank's tag in front, so that lines of
