@@ -50,7 +50,7 @@ std::unique_ptr<Communicator> join_at(const UniqueId& id, int ranks, int rank,
   std::unique_ptr<Communicator> communicator;
   bool met = false;
   try {
-    const Seat seat(rank, ranks, settings);
+    Seat seat(rank, ranks, settings);
     Guest guest{ranks, seat.introduction(), facts(settings, ranks)};
     guest.introduction.pidfd = Process::self().open_pidfd();
     met = true;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "communicator/seat.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sched.h>
 #include <unistd.h>
@@ -25,12 +24,6 @@ constexpr int channels_per_peer = 16;
 ChannelShape shape_of(const Settings& settings) {
   return {static_cast<std::uint32_t>(settings.slots),
           static_cast<std::uint32_t>(settings.slot_bytes)};
-}
-
-Descriptor copy(const Descriptor& descriptor) {
-  Descriptor copied(::fcntl(descriptor.number(), F_DUPFD_CLOEXEC, 0));
-  if (!copied) throw_errno("duplicating a descriptor");
-  return copied;
 }
 
 /// Cores that this process may use.
@@ -102,12 +95,12 @@ Seat::Seat(int rank, int ranks, const Settings& settings)
   new (mapping.bytes().data()) RankPage(identity);
 }
 
-Introduction Seat::introduction() const {
+Introduction Seat::introduction() noexcept {
   Introduction mine;
   mine.rank = rank_;
   mine.process = Process::self().number();
-  mine.memory = copy(memory_);
-  mine.doorbell = copy(doorbell_);
+  mine.memory = std::move(memory_);
+  mine.doorbell = std::move(doorbell_);
   return mine;
 }
 

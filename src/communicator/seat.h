@@ -18,8 +18,8 @@ class Seat {
  public:
   Seat(int rank, int ranks, const Settings& settings);
 
-  /// Copies of the descriptors, to show to the others; no pidfd. Throws `Error`.
-  Introduction introduction() const;
+  /// Hands over the descriptors, to be shown to the others; no pidfd. Once.
+  Introduction introduction() noexcept;
 
   /// Takes part with everybody who was introduced, this rank among them; ranks of one process may
   /// share a membership, which lives as long as the communicator. Throws `Error`, naming the rank

@@ -267,6 +267,7 @@ Membership join(const UniqueId& id, Guest guest, Time deadline, const Prepare& p
   Conversation host(id, guest.introduction.rank, deadline);
   try {
     introduce(host, guest);
+    guest.introduction.pidfd = Descriptor();  // of no use to oneself
     Membership membership;
     membership.communicator = id.communicator;
     while (membership.members.size() < static_cast<std::size_t>(ranks)) {
@@ -277,7 +278,6 @@ Membership join(const UniqueId& id, Guest guest, Time deadline, const Prepare& p
     // The host sends everything of the others and nothing of one's own.
     auto& own = membership.members[static_cast<std::size_t>(guest.introduction.rank)];
     own = std::move(guest.introduction);
-    own.pidfd = Descriptor();
     if (prepare) prepare(membership);
     host.send(Frame::make(FrameKind::prepared));
     host.expect(FrameKind::complete, 0);
