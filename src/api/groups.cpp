@@ -54,6 +54,26 @@ void run_at_once(std::size_t count, Run run) {
   join_all();
 }
 
+/// What failed here itself, rather than what other ranks of the group saw of it; null if nothing
+/// did.
+std::exception_ptr cause_among(const std::vector<std::exception_ptr>& errors) {
+  std::exception_ptr seen;
+  for (const std::exception_ptr& error : errors) {
+    if (!error) continue;
+    try {
+      std::rethrow_exception(error);
+    } catch (const Error& words) {
+      const Code code = words.code();
+      if (code != Code::timeout && code != Code::remote_error && code != Code::peer_died)
+        return error;
+      if (!seen) seen = error;
+    } catch (...) {
+      return error;
+    }
+  }
+  return seen;
+}
+
 }  // namespace
 
 Group& Group::of_thread() noexcept {
@@ -86,8 +106,7 @@ void Group::run_inits(std::vector<PendingInit> inits) {
     for (const PendingInit& pending : inits) pending.init.decline(error, until);
     throw;
   }
-  for (const std::exception_ptr& error : errors)
-    if (error) std::rethrow_exception(error);
+  if (const std::exception_ptr error = cause_among(errors)) std::rethrow_exception(error);
   std::vector<khoroComm_t> handles_made;
   for (auto& communicator : made) handles_made.push_back(handles().add(std::move(communicator)));
   for (std::size_t i = 0; i < inits.size(); ++i) *inits[i].out = handles_made[i];
