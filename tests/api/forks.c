@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fork, exec and daemon: the parent goes on, a child is told that it cannot use what it has copied
+ * and holds none of it, and a program that is run in the child begins anew. */
+#include "usage.h"
+#include "values.h"
+
+#include <errno.h>
+#include <spawn.h>
+
+extern char** environ;
+
+static const char* own_path;
+static struct meeting_place* place;
+static int base; /* descriptors before Khoro was used */
+
+/* Everything that has a result, in a child. */
+static void every_call_is_refused(khoroComm_t comm) {
+  const khoroResult_t bad = khoroInvalidUsage;
+  float in[4] = {0}, out[4];
+  int number = 77;
+  khoroResult_t error = khoroInternalError;
+  khoroComm_t other = NULL;
+  khoroUniqueId id;
+  CHECK_RESULT(bad, khoroAllReduce(in, out, 4, khoroFloat32, khoroSum, comm, NULL));
+  CHECK_WORDS("forked");
+  CHECK_WORDS("exec");
+  CHECK_RESULT(bad, khoroReduceScatter(in, out, 1, khoroFloat32, khoroSum, comm, NULL));
+  CHECK_RESULT(bad, khoroAllGather(in, out, 1, khoroFloat32, comm, NULL));
+  CHECK_RESULT(bad, khoroBroadcast(in, out, 1, khoroFloat32, 0, comm, NULL));
+  CHECK_RESULT(bad, khoroBarrier(comm, NULL));
+  CHECK_RESULT(bad, khoroSend(in, 1, khoroFloat32, 0, comm, NULL));
+  CHECK_RESULT(bad, khoroRecv(out, 1, khoroFloat32, 0, comm, NULL));
+  CHECK_RESULT(bad, khoroGroupStart());
+  CHECK_RESULT(bad, khoroGroupEnd());
+  CHECK_RESULT(bad, khoroCommCount(comm, &number));
+  CHECK_RESULT(bad, khoroCommUserRank(comm, &number));
+  CHECK_RESULT(bad, khoroCommGetAsyncError(comm, &error));
+  CHECK_RESULT(bad, khoroCommSetDeadline(comm, 5));
+  CHECK_RESULT(bad, khoroCommAbort(comm));
+  CHECK_RESULT(bad, khoroCommDestroy(comm));
+  CHECK_RESULT(bad, khoroGetUniqueId(&id));
+  CHECK_RESULT(bad, khoroCommInitRank(&other, 1, place->id, 0));
+  CHECK_RESULT(bad, khoroCommInitAllHost(&other, 1));
+  CHECK_RESULT(bad, khoroCommInitWorld(&other));
+  CHECK_RESULT(bad, khoroGetVersion(&number));
+  CHECK_RESULT(bad, khoroSetLogCallback(NULL, NULL));
+  CHECK(number == 77 && error == khoroInternalError && other == NULL);
+  CHECK(strlen(khoroGetErrorString(bad)) > 0);
+  CHECK(strlen(khoroGetLastError(comm)) > 0);
+}
+
+static pid_t fork_a_child(khoroComm_t comm, int with_destructors) {
+  const pid_t child = fork();
+  CHECK(child >= 0);
+  if (child > 0) return child;
+  CHECK(descriptors() == base);
+  every_call_is_refused(comm);
+  if (with_destructors) exit(0);
+  _exit(0);
+}
+
+static void reduce(khoroComm_t comm, int rank, int ranks, size_t count) {
+  static float buffer[70000];
+  for (size_t i = 0; i < count; ++i) buffer[i] = (float)(rank + 1);
+  OK(khoroAllReduce(buffer, buffer, count, khoroFloat32, khoroSum, comm, NULL));
+  CHECK(buffer[count - 1] == (float)(ranks * (ranks + 1) / 2));
+}
+
+/* Rank 1 forks again and again while the ranks call, and its children end as they like. */
+static void a_child_disturbs_neither_its_parent_nor_the_peers(khoroComm_t comm, int rank,
+                                                              int ranks) {
+  for (int i = 0; i < 20; ++i) {
+    reduce(comm, rank, ranks, i % 2 ? 1 : 70000);
+    if (rank != 1) continue;
+    const pid_t child = fork_a_child(comm, i % 2);
+    if (i % 3 == 0) check_exit(child); /* the others end while the ranks go on */
+  }
+  while (wait(NULL) > 0) continue;
+  CHECK(errno == ECHILD);
+  reduce(comm, rank, ranks, 70000);
+  khoroResult_t error = khoroInternalError;
+  OK(khoroCommGetAsyncError(comm, &error));
+  CHECK(error == khoroSuccess);
+}
+
+static void* fork_beside_a_call(void* comm) {
+  sleep_ms(100); /* the main thread is in its call by now */
+  check_exit(fork_a_child(comm, 1));
+  __atomic_store_n(&place->flags[0], 1, __ATOMIC_RELEASE);
+  return NULL;
+}
+
+/* Another thread of rank 0 forks while rank 0 waits for rank 1. */
+static void a_fork_beside_a_call_is_no_matter(khoroComm_t comm, int rank, int ranks) {
+  pthread_t thread;
+  if (rank == 0) CHECK(pthread_create(&thread, NULL, fork_beside_a_call, comm) == 0);
+  if (rank == 1)
+    while (!__atomic_load_n(&place->flags[0], __ATOMIC_ACQUIRE)) sleep_ms(1);
+  reduce(comm, rank, ranks, 100);
+  if (rank == 0) CHECK(pthread_join(thread, NULL) == 0);
+}
+
+/* What a child runs begins anew: it holds no descriptor of its parent and may use Khoro. */
+static void a_program_run_in_a_child_begins_anew(khoroComm_t comm, int rank, int ranks) {
+  char number[16];
+  snprintf(number, sizeof number, "%d", base);
+  char* const arguments[] = {(char*)own_path, "anew", number, NULL};
+  pid_t child;
+  reduce(comm, rank, ranks, 10);
+  if (rank == 1) {
+    CHECK(posix_spawn(&child, own_path, NULL, NULL, arguments, environ) == 0);
+    check_exit(child);
+    child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+      execv(own_path, arguments);
+      _exit(1);
+    }
+    check_exit(child);
+    CHECK(system("exit 0") == 0);
+  }
+  reduce(comm, rank, ranks, 10);
+}
+
+static int run_anew(int expected) {
+  CHECK(descriptors() == expected);
+  khoroComm_t comm;
+  OK(khoroCommInitAllHost(&comm, 1));
+  OK(khoroBarrier(comm, NULL));
+  OK(khoroCommDestroy(comm));
+  return 0;
+}
+
+/* The parent of a daemon ends: its rank is dead, and the daemon is a child like another. */
+static void a_rank_that_becomes_a_daemon_is_dead(khoroComm_t comm, int rank, int ranks) {
+  reduce(comm, rank, ranks, 10);
+  if (rank == 1) {
+    CHECK(daemon(1, 1) == 0);
+    every_call_is_refused(comm);
+    __atomic_store_n(&place->flags[1], 1, __ATOMIC_RELEASE);
+    _exit(0);
+  }
+  CHECK_RESULT(khoroPeerDied, khoroBarrier(comm, NULL));
+  CHECK_WORDS("rank 1");
+  while (!__atomic_load_n(&place->flags[1], __ATOMIC_ACQUIRE)) sleep_ms(1);
+}
+
+/* Nobody waits for daemons: they say by a flag that all was right. */
+static void daemons_are_ranks_like_others(void) {
+  enum { ranks = 3 };
+  for (int rank = 0; rank < ranks; ++rank) {
+    const pid_t child = fork();
+    CHECK(child >= 0);
+    if (child > 0) {
+      check_exit(child);
+      continue;
+    }
+    CHECK(daemon(0, 0) == 0);
+    khoroComm_t comm = join_at(place, ranks, rank);
+    reduce(comm, rank, ranks, 70000);
+    OK(khoroCommDestroy(comm));
+    __atomic_store_n(&place->flags[rank], 1, __ATOMIC_RELEASE);
+    exit(0);
+  }
+  for (int rank = 0; rank < ranks; ++rank)
+    while (!__atomic_load_n(&place->flags[rank], __ATOMIC_ACQUIRE)) sleep_ms(5);
+}
+
+static void run(int ranks, rank_body body) {
+  place = make_meeting_place();
+  pid_t children[8];
+  for (int r = 0; r < ranks; ++r) children[r] = start_process(place, ranks, r, body);
+  for (int r = 0; r < ranks; ++r) check_exit(children[r]);
+}
+
+int main(int argc, char** argv) {
+  if (argc == 3) return run_anew(atoi(argv[2]));
+  own_path = "/proc/self/exe";
+  base = descriptors();
+  run(3, a_child_disturbs_neither_its_parent_nor_the_peers);
+  run(2, a_fork_beside_a_call_is_no_matter);
+  run(2, a_program_run_in_a_child_begins_anew);
+  run(2, a_rank_that_becomes_a_daemon_is_dead);
+  place = make_meeting_place();
+  daemons_are_ranks_like_others();
+  return 0;
+}
