@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <utility>
-#include <vector>
 
+#include "api/handles.h"
 #include "communicator/communicator.h"
 #include "khoro/khoro.h"
 
 namespace khoro {
 
-/// Gives communicators to C callers as numbers: an index and the generation of its entry. A handle
-/// is never dereferenced, so a stale or invented one is an error and not a crash. Thread-safe.
+/// The handles of communicators. Thread-safe.
 class HandleTable {
  public:
   /// Takes the communicator over. Throws out_of_memory when there are too many.
@@ -35,32 +32,24 @@ class HandleTable {
   std::unique_ptr<Communicator> remove(khoroComm_t handle);
 
  private:
-  struct alignas(64) Entry {
-    std::atomic<std::uint32_t> generation{1};
+  struct alignas(64) Entry : HandleEntry {
+    static constexpr auto null_words =
+        "the communicator is NULL; make one with khoroCommInitRank, khoroCommInitWorld or "
+        "khoroCommInitAllHost";
+    static constexpr auto stale_words =
+        "the communicator handle is stale or was never made; use each handle as an init call wrote "
+        "it, and not after khoroCommDestroy";
+    static constexpr auto limit_words = "65,536 communicators are in use";
+
     std::atomic<std::uint32_t> busy{0};
-    std::atomic<std::uint32_t> pins{0};
-    std::uint32_t index = 0;
     std::unique_ptr<Communicator> communicator;
   };
-  static constexpr std::size_t block = 64;
-  static constexpr std::size_t blocks = 1'024;
-  using Block = std::array<Entry, block>;
+  using Entries = Handles<khoroComm_t, Entry>;
 
-  static std::uint32_t generation_of(khoroComm_t handle) noexcept {
-    return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(handle) >> 32);
-  }
-  /// Throws invalid_argument. The entry exists, but may be of another generation.
-  Entry& entry(khoroComm_t handle);
   void enter(Entry& entry, khoroComm_t handle);
-  [[noreturn]] static void throw_stale(khoroComm_t handle);
   [[noreturn]] static void throw_busy();
-  Entry& free_entry();
 
-  // Entries live as long as the process: a handle may be looked up at any time.
-  std::array<std::atomic<Block*>, blocks> blocks_{};
-  std::mutex mutex_;
-  std::size_t made_ = 0;
-  std::vector<Entry*> free_;
+  Entries entries_;
 };
 
 class HandleTable::Claim {
@@ -81,40 +70,26 @@ class HandleTable::Claim {
 
 class HandleTable::Pin {
  public:
-  Pin(Pin&& other) noexcept : entry_(std::exchange(other.entry_, nullptr)) {}
-  Pin& operator=(Pin&&) = delete;
-  ~Pin() {
-    if (entry_) entry_->pins.fetch_sub(1, std::memory_order_release);
-  }
-  Communicator* operator->() const noexcept { return entry_->communicator.get(); }
+  Communicator* operator->() const noexcept { return pin_->communicator.get(); }
 
  private:
   friend HandleTable;
-  explicit Pin(Entry& entry) noexcept : entry_(&entry) {}
-  Entry* entry_;
+  explicit Pin(Entries::Pin pin) noexcept : pin_(std::move(pin)) {}
+  Entries::Pin pin_;
 };
-
-inline HandleTable::Entry& HandleTable::entry(khoroComm_t handle) {
-  const std::uint64_t index = reinterpret_cast<std::uintptr_t>(handle) & 0xffffffff;
-  // An odd generation is that of a free entry.
-  if (index < block * blocks && generation_of(handle) % 2 == 0)
-    if (Block* found = blocks_[index / block].load(std::memory_order_acquire))
-      return (*found)[index % block];
-  throw_stale(handle);
-}
 
 /// One exchange: it keeps other threads out, and the entry from being destroyed.
 inline void HandleTable::enter(Entry& entry, khoroComm_t handle) {
-  if (entry.generation.load(std::memory_order_acquire) != generation_of(handle))
-    throw_stale(handle);
+  if (entry.generation.load(std::memory_order_acquire) != Entries::generation_of(handle))
+    Entries::throw_stale(handle);
   if (entry.busy.exchange(1, std::memory_order_acquire) != 0) throw_busy();
-  if (entry.generation.load(std::memory_order_acquire) == generation_of(handle)) return;
+  if (entry.generation.load(std::memory_order_acquire) == Entries::generation_of(handle)) return;
   entry.busy.store(0, std::memory_order_release);
-  throw_stale(handle);
+  Entries::throw_stale(handle);
 }
 
 inline HandleTable::Claim HandleTable::claim(khoroComm_t handle) {
-  Entry& entry = this->entry(handle);
+  Entry& entry = entries_.entry(handle);
   enter(entry, handle);
   return Claim(entry);
 }
