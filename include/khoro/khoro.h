@@ -68,8 +68,10 @@ typedef enum { khoroSum = 0, khoroMax = 2, khoroMin = 3, khoroAvg = 4 } khoroRed
 
 /* A communicator: this rank's membership in a group of ranks. NULL is never valid. */
 typedef struct khoroComm* khoroComm_t;
-/* Host communicators take NULL: the call blocks. */
+/* Work in order, done behind the caller's back. Calls with stream NULL block instead. */
 typedef struct khoroStream* khoroStream_t;
+/* A place in a stream, to ask and to wait for. */
+typedef struct khoroEvent* khoroEvent_t;
 
 /* 128 bytes that ranks pass to each other before they meet. Whoever can read it may join: it holds
  * the key of the job. Never print it. */
@@ -113,14 +115,16 @@ KHORO_API khoroResult_t khoroCommInitWorld(khoroComm_t* comm);
  * khoroInvalidArgument, khoroSystemError, khoroOutOfMemory. */
 KHORO_API khoroResult_t khoroCommInitAllHost(khoroComm_t* comms, int n);
 
-/* Ends this rank's membership and frees it; calls under way on it must have returned. Blocks no
- * longer than peers need to see the end of the last call. A second destroy is khoroInvalidArgument.
+/* Ends this rank's membership and frees it; calls under way on it must have returned. Calls that
+ * are queued on streams are waited for, at most for the deadline, which then fails them; abort ends
+ * them at once. Blocks no longer than that, and than peers need to see the end of the last call. A
+ * second destroy is khoroInvalidArgument.
  * Results: khoroSuccess, khoroInvalidArgument, khoroInvalidUsage (another thread is in a call). */
 KHORO_API khoroResult_t khoroCommDestroy(khoroComm_t comm);
 
 /* Frees every thread, here and on the other ranks, that waits in this communicator: their calls
- * return khoroAborted. Thread-safe; returns within 1 s. The handle stays valid until destroyed.
- * Results: khoroSuccess, khoroInvalidArgument. */
+ * return khoroAborted, and so fail those queued on streams. Thread-safe; returns within 1 s. The
+ * handle stays valid until destroyed. Results: khoroSuccess, khoroInvalidArgument. */
 KHORO_API khoroResult_t khoroCommAbort(khoroComm_t comm);
 
 /* The first cause that poisoned the communicator, khoroSuccess if none. Thread-safe, never blocks.
@@ -135,7 +139,10 @@ KHORO_API khoroResult_t khoroCommUserRank(khoroComm_t comm, int* rank);
 KHORO_API khoroResult_t khoroCommSetDeadline(khoroComm_t comm, int64_t milliseconds);
 
 /* The collectives. All are collective, thread-bound, and block when `stream` is NULL outside a
- * group; in a group they start and finish at khoroGroupEnd. Counts are in elements; count 0, on all
+ * group; in a group they start and finish at khoroGroupEnd. On a stream the call returns when it is
+ * queued. Calls of one communicator run in the order in which they were made, whatever the stream;
+ * one that blocks waits for those that are queued, within its deadline. The deadline of a queued
+ * call counts from when it begins. Counts are in elements; count 0, on all
  * ranks, is legal and ignores the pointers. Buffers are borrowed until the call has finished;
  * inputs are never written unless in place; on error outputs are undefined. Results: khoroSuccess,
  * khoroInvalidArgument, khoroInvalidUsage, khoroTimeout, khoroMismatch, khoroAborted,
@@ -178,10 +185,82 @@ KHORO_API khoroResult_t khoroRecv(void* recvbuff, size_t count, khoroDataType_t 
 /* What this thread calls between the two starts and finishes at the end of the outermost group,
  * which drives all communicators of the thread together. Collectives of one communicator run in the
  * order of their calls; sends and receives progress beside them and beside each other, in order per
- * peer. Arguments are checked at the call; what else fails, fails khoroGroupEnd. Results of
- * khoroGroupEnd: those of the calls in it, and khoroInvalidUsage without a start. */
+ * peer. Arguments are checked at the call; what else fails, fails khoroGroupEnd. Calls on streams
+ * are queued at the group's end, as one step of each stream per communicator; the steps of several
+ * communicators run beside each other. khoroGroupEnd does not wait for a communicator that all has
+ * its calls on streams. Results of khoroGroupEnd: those of the calls in it, and khoroInvalidUsage
+ * without a start. */
 KHORO_API khoroResult_t khoroGroupStart(void);
 KHORO_API khoroResult_t khoroGroupEnd(void);
+
+/* Streams and events. One thread of Khoro's works for all streams of the process, while there are
+ * streams or events, and never waits for one stream when another can go on. All functions are
+ * thread-safe and local; where several threads use one stream, the order of their calls is its
+ * order. A stream or event that is NULL, stale or invented is khoroInvalidArgument. Between
+ * khoroGroupStart and khoroGroupEnd a stream that a call of the group is on is khoroInvalidUsage:
+ * the call has not begun. */
+
+/* Makes a stream; the caller owns it and destroys it. The first stream or event of a process starts
+ * Khoro's thread. Results: khoroSuccess, khoroInvalidArgument, khoroSystemError, khoroOutOfMemory.
+ */
+KHORO_API khoroResult_t khoroStreamCreate(khoroStream_t* stream);
+
+/* Blocks until what is queued on the stream has ended, well or not, and frees it. The last stream
+ * or event of a process that is destroyed ends Khoro's thread. Results: khoroSuccess,
+ * khoroInvalidArgument, khoroInvalidUsage. */
+KHORO_API khoroResult_t khoroStreamDestroy(khoroStream_t stream);
+
+/* Blocks until what was queued on the stream before has ended. Each operation has its own deadline.
+ * Results: khoroSuccess, khoroInvalidArgument, khoroInvalidUsage, and the first error that any
+ * operation of this stream has ended with: the stream keeps it, and goes on all the same. */
+KHORO_API khoroResult_t khoroStreamSynchronize(khoroStream_t stream);
+
+/* The same without waiting. Results: as khoroStreamSynchronize; khoroInProgress while something is
+ * queued. */
+KHORO_API khoroResult_t khoroStreamQuery(khoroStream_t stream);
+
+/* Has what is queued on `stream` from now on wait until `event`, as it is recorded now, is
+ * complete; on success or not. It waits for nothing if the event was never recorded. Does not
+ * block. An event must be recorded before it is waited for, so no circle can be made. Results:
+ * khoroSuccess, khoroInvalidArgument, khoroInvalidUsage, khoroOutOfMemory. */
+KHORO_API khoroResult_t khoroStreamWaitEvent(khoroStream_t stream, khoroEvent_t event);
+
+/* Makes an event; the caller owns it and destroys it. It counts as complete, with khoroSuccess,
+ * until it is recorded. Results: as khoroStreamCreate. */
+KHORO_API khoroResult_t khoroEventCreate(khoroEvent_t* event);
+
+/* Frees the event at once. Streams and threads that wait for it wait on, callbacks are still
+ * called, and its descriptor is closed. Results: khoroSuccess, khoroInvalidArgument. */
+KHORO_API khoroResult_t khoroEventDestroy(khoroEvent_t event);
+
+/* Records the event on the stream: it is complete when what was queued before has ended, and
+ * carries the result of the operation before it; of several since the last event of the stream, the
+ * first error. Recorded again it stands for the new place alone; who waits for the old one already
+ * waits for that. Does not block. Results: khoroSuccess, khoroInvalidArgument, khoroInvalidUsage,
+ * khoroOutOfMemory. */
+KHORO_API khoroResult_t khoroEventRecord(khoroEvent_t event, khoroStream_t stream);
+
+/* Results: khoroInProgress until the event is complete, then what it carries: khoroSuccess, or why
+ * an operation failed, with the words of that; khoroInvalidArgument. Does not block. */
+KHORO_API khoroResult_t khoroEventQuery(khoroEvent_t event);
+
+/* Blocks until the event, as it is recorded now, is complete, at most for `milliseconds`; for ever
+ * if they are negative. Results: as khoroEventQuery; khoroInProgress if the time was over first. */
+KHORO_API khoroResult_t khoroEventWait(khoroEvent_t event, int64_t milliseconds);
+
+/* A descriptor for poll and its like, readable while the event is complete. It belongs to the
+ * event: do not read, write or close it. Always the same one; it follows when the event is recorded
+ * again. Results: khoroSuccess, khoroInvalidArgument, khoroSystemError. */
+KHORO_API khoroResult_t khoroEventDescriptor(khoroEvent_t event, int* fd);
+
+/* Has `callback` called once, by Khoro's thread, when the event, as it is recorded now, is
+ * complete: soon if it is already. `result` is what it carries, and khoroGetLastError has the
+ * words. All streams wait for the callback, so it must be short; it must not call Khoro except
+ * khoroGetErrorString and khoroGetLastError: other calls return khoroInvalidUsage. Results:
+ * khoroSuccess, khoroInvalidArgument, khoroOutOfMemory. */
+typedef void (*khoroEventFn)(void* context, khoroResult_t result);
+KHORO_API khoroResult_t khoroEventCallback(khoroEvent_t event, khoroEventFn callback,
+                                           void* context);
 
 /* Log lines go to `sink` (level: 1 error, 2 warning, 3 info, 4 trace) instead of standard error,
  * from any thread; NULL means standard error again. Thread-safe. The sink must not call Khoro. */

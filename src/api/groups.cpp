@@ -15,7 +15,6 @@
 #include "api/handle_table.h"
 #include "base/error.h"
 #include "base/system.h"
-#include "communicator/group.h"
 
 namespace khoro {
 namespace {
@@ -110,22 +109,6 @@ void Group::run_inits(std::vector<PendingInit> inits) {
   std::vector<khoroComm_t> handles_made;
   for (auto& communicator : made) handles_made.push_back(handles().add(std::move(communicator)));
   for (std::size_t i = 0; i < inits.size(); ++i) *inits[i].out = handles_made[i];
-}
-
-void Group::run_calls(const std::vector<PendingCall>& calls) {
-  std::vector<khoroComm_t> order;
-  std::vector<HandleTable::Claim> claims;
-  std::vector<Batch> batches;
-  for (const PendingCall& pending : calls) {
-    auto place = std::find(order.begin(), order.end(), pending.handle);
-    if (place == order.end()) {
-      claims.push_back(handles().claim(pending.handle));
-      batches.emplace_back(*claims.back());
-      place = order.insert(order.end(), pending.handle);
-    }
-    batches[static_cast<std::size_t>(place - order.begin())].add(pending.call);
-  }
-  run_together(batches);
 }
 
 }  // namespace khoro

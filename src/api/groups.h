@@ -5,16 +5,13 @@
 #include <memory>
 #include <vector>
 
+#include "api/guard.h"
 #include "base/error.h"
 #include "base/time.h"
 #include "communicator/communicator.h"
 #include "khoro/khoro.h"
 
 namespace khoro {
-
-/// How deep the calling thread is in groups; 0: calls run at once. Read by every call, hence in the
-/// part of thread-local memory that needs no look-up.
-[[gnu::tls_model("initial-exec")]] inline thread_local constinit int group_depth = 0;
 
 /// What one thread has put off to the end of its outermost group.
 class Group {
@@ -28,16 +25,22 @@ class Group {
     std::function<void(const Error& reason, Time until)> decline;
   };
 
-  void add(khoroComm_t handle, const Call& call) { calls_.push_back({handle, call}); }
+  void add(khoroComm_t handle, khoroStream_t stream, const Call& call) {
+    calls_.push_back({handle, stream, call});
+  }
   /// Made at the end of the group, and its handle is written to `out` then.
   void add(khoroComm_t* out, Init init) { inits_.push_back({out, std::move(init)}); }
 
   /// Runs everything. Throws the first `Error`; the group is empty afterwards in any case.
   void run();
 
+  /// A call on the stream is put off.
+  bool holds(khoroStream_t stream) const noexcept;
+
  private:
   struct PendingCall {
     khoroComm_t handle;
+    khoroStream_t stream;
     Call call;
   };
   struct PendingInit {

@@ -37,4 +37,10 @@ void throw_forked() {
               "first call, or exec a program");
 }
 
+void throw_called_back() {
+  throw Error(Code::invalid_usage,
+              "a callback of Khoro called it; note what happened and let another thread make the "
+              "call");
+}
+
 }  // namespace khoro

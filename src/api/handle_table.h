@@ -12,7 +12,13 @@
 
 namespace khoro {
 
+class StreamWorker;
+
 /// The handles of communicators. Thread-safe.
+///
+/// A communicator is used by one thread at a time, which has claimed it. Its calls that are queued
+/// on streams are made by the worker of streams, which owns it until the last of them has ended. A
+/// claim tells whether that may be so by the same word that keeps out other threads.
 class HandleTable {
  public:
   /// Takes the communicator over. Throws out_of_memory when there are too many.
@@ -23,12 +29,16 @@ class HandleTable {
   /// The right of any thread to look at a communicator, or abort it; destroying waits for it.
   class Pin;
 
-  /// Throw invalid_argument for a handle that is none. claim() throws invalid_usage if another
-  /// thread is in a call on it.
+  /// Throw invalid_argument for a handle that is none. Claims throw invalid_usage if another thread
+  /// is in a call on it. claim() blocks until calls queued on streams have ended, at most for the
+  /// communicator's deadline, which then fails it; claim_with_streams() leaves them.
   Claim claim(khoroComm_t handle);
+  Claim claim_with_streams(khoroComm_t handle);
+  /// None if there may be calls on streams.
+  Claim try_claim(khoroComm_t handle);
   Pin pin(khoroComm_t handle);
 
-  /// Takes the communicator out; its handle is stale from then on. Throws as claim().
+  /// Takes the communicator out; its handle is stale from then on. Blocks and throws as claim().
   std::unique_ptr<Communicator> remove(khoroComm_t handle);
 
  private:
@@ -41,31 +51,49 @@ class HandleTable {
         "it, and not after khoroCommDestroy";
     static constexpr auto limit_words = "65,536 communicators are in use";
 
-    std::atomic<std::uint32_t> busy{0};
+    std::atomic<std::uint32_t> use{unused};
     std::unique_ptr<Communicator> communicator;
   };
   using Entries = Handles<khoroComm_t, Entry>;
 
-  void enter(Entry& entry, khoroComm_t handle);
-  [[noreturn]] static void throw_busy();
+  enum Use : std::uint32_t {
+    unused = 0,
+    claimed = 1,
+    on_streams = 2,  // calls were left to the worker, which may have ended them
+  };
+  /// Undoes a claim of what was in that use before. Throws if that was another thread's.
+  static void give_up(Entry& entry, std::uint32_t use);
 
   Entries entries_;
 };
 
 class HandleTable::Claim {
  public:
-  Claim(Claim&& other) noexcept : entry_(std::exchange(other.entry_, nullptr)) {}
+  Claim(Claim&& other) noexcept
+      : entry_(std::exchange(other.entry_, nullptr)), rest_(other.rest_) {}
   Claim& operator=(Claim&&) = delete;
   ~Claim() {
-    if (entry_) entry_->busy.store(0, std::memory_order_release);
+    if (entry_) entry_->use.store(rest_, std::memory_order_release);
   }
+  explicit operator bool() const noexcept { return entry_ != nullptr; }
   Communicator* operator->() const noexcept { return entry_->communicator.get(); }
   Communicator& operator*() const noexcept { return *entry_->communicator; }
 
+  /// False: no calls of it are on streams, for sure.
+  bool may_be_on_streams() const noexcept { return rest_ == on_streams; }
+  /// The worker that owns the communicator; null if this thread does.
+  std::shared_ptr<StreamWorker> owner();
+  /// Calls will be left to the worker.
+  void leave_to_streams() noexcept { rest_ = on_streams; }
+  /// Waits until this thread owns the communicator, as claim() does.
+  void take_back();
+
  private:
   friend HandleTable;
-  explicit Claim(Entry& entry) noexcept : entry_(&entry) {}
-  Entry* entry_;
+  Claim() noexcept = default;
+  Claim(Entry& entry, std::uint32_t rest) noexcept : entry_(&entry), rest_(rest) {}
+  Entry* entry_ = nullptr;
+  std::uint32_t rest_ = unused;  // the use that it will be in
 };
 
 class HandleTable::Pin {
@@ -79,19 +107,19 @@ class HandleTable::Pin {
 };
 
 /// One exchange: it keeps other threads out, and the entry from being destroyed.
-inline void HandleTable::enter(Entry& entry, khoroComm_t handle) {
+inline HandleTable::Claim HandleTable::try_claim(khoroComm_t handle) {
+  Entry& entry = entries_.entry(handle);
   if (entry.generation.load(std::memory_order_acquire) != Entries::generation_of(handle))
     Entries::throw_stale(handle);
-  if (entry.busy.exchange(1, std::memory_order_acquire) != 0) throw_busy();
-  if (entry.generation.load(std::memory_order_acquire) == Entries::generation_of(handle)) return;
-  entry.busy.store(0, std::memory_order_release);
+  const std::uint32_t use = entry.use.exchange(claimed, std::memory_order_acquire);
+  if (use != unused) [[unlikely]] {
+    give_up(entry, use);
+    return Claim();
+  }
+  if (entry.generation.load(std::memory_order_acquire) == Entries::generation_of(handle))
+    return Claim(entry, unused);
+  give_up(entry, unused);
   Entries::throw_stale(handle);
-}
-
-inline HandleTable::Claim HandleTable::claim(khoroComm_t handle) {
-  Entry& entry = entries_.entry(handle);
-  enter(entry, handle);
-  return Claim(entry);
 }
 
 /// The one of this process. It lives until the process ends, for threads that call to the very end.

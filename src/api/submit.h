@@ -26,17 +26,21 @@ inline CallBuffers buffers(const void* input, void* output) noexcept {
   return {static_cast<const std::byte*>(input), static_cast<std::byte*>(output)};
 }
 
-[[noreturn]] void throw_stream();
 /// Checks the call and puts it off to the end of the group.
-void defer(khoroComm_t comm, const Call& call);
+void defer(khoroComm_t comm, khoroStream_t stream, const Call& call);
+/// Queues the call on the stream.
+void queue(khoroComm_t comm, khoroStream_t stream, const Call& call);
+/// Makes the call after those that are queued on streams, and blocks until it has finished.
+void run_behind_streams(khoroComm_t comm, const Call& call);
 /// Throws invalid_usage if the call is a message to the calling rank itself, alone.
 void check_alone(const Communicator& communicator, const Call& call);
 
 /// Makes a call now, or at the end of the group. Throws `Error`.
 inline void submit(khoroComm_t comm, khoroStream_t stream, const Call& call) {
-  if (stream) throw_stream();
-  if (group_depth > 0) return defer(comm, call);
-  const HandleTable::Claim communicator = handles().claim(comm);
+  if (group_depth > 0) return defer(comm, stream, call);
+  if (stream) return queue(comm, stream, call);
+  const HandleTable::Claim communicator = handles().try_claim(comm);
+  if (!communicator) return run_behind_streams(comm, call);
   communicator->check(call);
   check_alone(*communicator, call);
   communicator->run(call);

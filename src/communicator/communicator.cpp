@@ -114,7 +114,7 @@ void Communicator::begin_collective(Operation& operation) {
     last_.signature = signature;
     last_.digest_base = combine(combine(combine(identity_, signature.word()), signature.count),
                                 last_.plan->plan_hash);
-    thread_ = current_thread();
+    thread_ = line_ != 0 ? line_ : current_thread();
   }
   operation.number = ++calls_;
   under_way_.store(static_cast<std::uint64_t>(signature.kind) | operation.number << 8,
@@ -158,19 +158,26 @@ void Communicator::leave() noexcept {
   under_way_.store(idle, std::memory_order_release);
 }
 
-void Communicator::settle() noexcept {
+void Communicator::serve(std::uint64_t line) noexcept {
+  if (line == line_) return;
+  line_ = line;
+  thread_ = line;
+  last_.plan = nullptr;  // so that the next call finds its thread anew
+}
+
+bool Communicator::settled() const noexcept {
   bool busy = false;
-  const auto look = [&busy](Communicator& sibling) {
+  Residents::of_process().visit_siblings(*this, [&busy](Communicator& sibling) {
     busy |= sibling.under_way_.load(std::memory_order_acquire) != idle;
-  };
+  });
+  return !busy;
+}
+
+void Communicator::settle() noexcept {
   // Every rank beside this one either sees that it is poisoned, or is seen to be in an operation.
   Process::self().fence_all_threads();
   const Time until = system_->now() + std::chrono::seconds(1);
-  do {
-    busy = false;
-    Residents::of_process().visit_siblings(*this, look);
-    if (busy) system_->yield();
-  } while (busy && system_->now() < until);
+  while (!settled() && system_->now() < until) system_->yield();
 }
 
 CallRecord Communicator::record_of(const Operation& operation) const noexcept {

@@ -100,6 +100,13 @@ class Communicator {
   /// so that none reads the buffers of this one any more. They have been told, so this is short; 1
   /// s at most.
   void settle() noexcept;
+  /// One look of settle(), for who must not block: true once no rank of this process is in an
+  /// operation. Looks count only after Process::fence_all_threads().
+  bool settled() const noexcept;
+
+  /// Says who makes the calls from now on: the worker of streams, in the name of `line`, or the
+  /// threads of the caller (0), when the one hands the communicator to the other.
+  void serve(std::uint64_t line) noexcept;
 
   // Failure. All thread-safe.
 
@@ -113,6 +120,8 @@ class Communicator {
   const std::string& cause_words() const noexcept { return poison_.message(); }
   /// Ends every wait in this communicator, here and on the other ranks.
   void abort() noexcept;
+  /// Fails because a thread has waited for `calls` queued calls as long as the deadline allows.
+  void overdue(std::size_t calls) noexcept;
   /// A process was seen to end in which rank `peer` lived. No failure if the rank had left.
   void peer_ended(int peer) noexcept;
 
@@ -120,6 +129,7 @@ class Communicator {
   void set_deadline(Duration deadline) noexcept {
     deadline_.store(deadline, std::memory_order_relaxed);
   }
+  Duration deadline() const noexcept { return deadline_.load(std::memory_order_relaxed); }
 
  private:
   struct Port {
@@ -169,6 +179,7 @@ class Communicator {
   } last_;
   RankPage* page_;
   std::uint64_t thread_ = 0;
+  std::uint64_t line_ = 0;
 
   std::uint64_t identity_;
   System* system_;

@@ -50,6 +50,15 @@ void Communicator::abort() noexcept {
   poison(cause, words(cause, -1, *peers_));
 }
 
+void Communicator::overdue(std::size_t calls) noexcept {
+  const auto limit = std::chrono::duration_cast<std::chrono::milliseconds>(deadline());
+  poison(cause_now(Code::timeout, -1),
+         fmt::format("{} queued calls of rank {} were not done {} ms after a thread had begun to "
+                     "wait for them: they wait for other work on their streams; look at what that "
+                     "waits for, or set a longer deadline with khoroCommSetDeadline",
+                     calls, rank(), limit.count()));
+}
+
 void Communicator::peer_ended(int peer) noexcept {
   if (peers_->closed(peer)) {
     doorbell_.ring();  // whoever waits for it looks again

@@ -30,7 +30,7 @@ Batch::Queue& Batch::queue(const Signature& signature) {
   return found == queues_.end() ? queues_.emplace_back() : *found;
 }
 
-void Batch::settle_with_itself() {
+void Batch::check_messages_to_itself() const {
   if (to_self_.size() != from_self_.size())
     throw Error(Code::invalid_usage,
                 fmt::format("rank {} sends itself {} messages in this group and receives {} from "
@@ -45,6 +45,9 @@ void Batch::settle_with_itself() {
           fmt::format("{} meets {} on the same rank; both must name the same count and type",
                       describe(sent), describe(received)));
   }
+}
+
+void Batch::copy_messages_to_itself() noexcept {
   for (std::size_t i = 0; i < to_self_.size(); ++i) {
     const Signature& sent = to_self_[i].signature;
     if (sent.count > 0)
@@ -92,9 +95,13 @@ Progress Batch::advance() noexcept {
   return moved ? Progress::moved : Progress::waiting;
 }
 
-bool Batch::examine(Time now) noexcept {
-  for (Queue& queue : queues_)
-    if (queue.under_way && !communicator_.examine(queue.operation, now)) return false;
+bool Batch::examine(Time now, Time until) noexcept {
+  for (Queue& queue : queues_) {
+    if (!queue.under_way) continue;
+    Operation& operation = queue.operation;
+    if (!communicator_.examine(operation, now)) return false;
+    if (operation.waits) operation.deadline = std::min(operation.deadline, until);
+  }
   return true;
 }
 
@@ -176,7 +183,8 @@ class Together {
 
 void run_together(std::span<Batch> batches) {
   if (batches.empty()) return;
-  for (Batch& batch : batches) batch.settle_with_itself();
+  for (const Batch& batch : batches) batch.check_messages_to_itself();
+  for (Batch& batch : batches) batch.copy_messages_to_itself();
   Communicator& any = batches.front().communicator();
   Together together(batches);
   // A rank that waits for another one of this thread must not spin first.

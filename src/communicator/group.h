@@ -20,12 +20,15 @@ class Batch {
   /// Adds a checked call.
   void add(const Call& call);
 
-  /// Copies what this rank sends to itself. Throws invalid_usage, before anything has begun, if
-  /// such a send lacks its receive or the other way round, and invalid_argument if sizes differ.
-  void settle_with_itself();
+  /// Throws invalid_usage if what this rank sends to itself lacks its receive or the other way
+  /// round, and invalid_argument if sizes differ. Before anything has begun.
+  void check_messages_to_itself() const;
+  /// Copies what this rank sends to itself. First of all, and once.
+  void copy_messages_to_itself() noexcept;
 
   Progress advance() noexcept;
-  bool examine(Time now) noexcept;
+  /// No operation outlives `until`, nor its own deadline.
+  bool examine(Time now, Time until = never) noexcept;
   Time wake_by(Time now) const noexcept;
 
  private:

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <chrono>
+#include <cstdint>
+
+#include "api/guard.h"
+#include "api/stream_handles.h"
+#include "base/error.h"
+#include "base/system.h"
+
+using khoro::Code;
+using khoro::EventHandle;
+using khoro::guard;
+using khoro::Outcome;
+
+namespace {
+
+khoroResult_t result_of(const Outcome& outcome) {
+  if (outcome.code == Code::in_progress) return khoroInProgress;
+  khoro::throw_if_failed(outcome);
+  return khoroSuccess;
+}
+
+/// Negative, and more than a life: for ever.
+khoro::Time from_now(std::int64_t milliseconds) {
+  constexpr std::int64_t life = std::int64_t{1} << 40;
+  if (milliseconds < 0 || milliseconds > life) return khoro::never;
+  return khoro::machine().now() + std::chrono::milliseconds(milliseconds);
+}
+
+/// Calls back in the name of Khoro's thread, which keeps the words meanwhile.
+void call_back(khoroEventFn callback, void* context, const Outcome& outcome) noexcept {
+  khoro::keep_failure(outcome.code, outcome.words);
+  khoro::group_depth = khoro::in_callback;
+  callback(context, static_cast<khoroResult_t>(outcome.code));
+  khoro::group_depth = 0;
+}
+
+}  // namespace
+
+khoroResult_t khoroEventCreate(khoroEvent_t* event) {
+  return guard([&] {
+    khoro::check_out(event, "event");
+    *event = khoro::add(
+        EventHandle{khoro::StreamWorker::of_process(), std::make_shared<khoro::Event>()});
+  });
+}
+
+khoroResult_t khoroEventDestroy(khoroEvent_t event) {
+  return guard([&] {
+    const EventHandle removed = khoro::remove(event);
+    removed.worker->close_descriptor(*removed.event);
+  });
+}
+
+khoroResult_t khoroEventRecord(khoroEvent_t event, khoroStream_t stream) {
+  return guard([&] {
+    const EventHandle recorded = khoro::find(event);
+    recorded.worker->record(recorded.event, khoro::find_outside_group(stream).stream);
+  });
+}
+
+khoroResult_t khoroEventQuery(khoroEvent_t event) {
+  return guard([&] {
+    const EventHandle found = khoro::find(event);
+    return result_of(found.worker->await(*found.event, khoro::Time()));
+  });
+}
+
+khoroResult_t khoroEventWait(khoroEvent_t event, int64_t milliseconds) {
+  return guard([&] {
+    const EventHandle found = khoro::find(event);
+    return result_of(found.worker->await(*found.event, from_now(milliseconds)));
+  });
+}
+
+khoroResult_t khoroEventDescriptor(khoroEvent_t event, int* fd) {
+  return guard([&] {
+    khoro::check_out(fd, "fd");
+    const EventHandle found = khoro::find(event);
+    *fd = found.worker->descriptor(*found.event);
+  });
+}
+
+khoroResult_t khoroEventCallback(khoroEvent_t event, khoroEventFn callback, void* context) {
+  return guard([&] {
+    const EventHandle found = khoro::find(event);
+    if (!callback)
+      throw khoro::Error(Code::invalid_argument, "the callback is NULL; pass the function to call");
+    found.worker->call_back(*found.event, [callback, context](const Outcome& outcome) {
+      call_back(callback, context, outcome);
+    });
+  });
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/stream_handles.h"
+
+#include <utility>
+
+namespace khoro {
+namespace {
+
+struct StreamEntry : HandleEntry {
+  static constexpr auto null_words =
+      "the stream is NULL; make one with khoroStreamCreate. A call with stream NULL has finished "
+      "when it returns, so there is nothing to wait for";
+  static constexpr auto stale_words =
+      "the stream handle is stale or was never made; use each handle as khoroStreamCreate wrote "
+      "it, "
+      "and not after khoroStreamDestroy";
+  static constexpr auto limit_words = "65,536 streams are in use";
+  StreamHandle held;
+};
+
+struct EventEntry : HandleEntry {
+  static constexpr auto null_words = "the event is NULL; make one with khoroEventCreate";
+  static constexpr auto stale_words =
+      "the event handle is stale or was never made; use each handle as khoroEventCreate wrote it, "
+      "and not after khoroEventDestroy";
+  static constexpr auto limit_words = "65,536 events are in use";
+  EventHandle held;
+};
+
+/// Like that of communicators, they live until the process ends.
+auto& streams() {
+  static auto* const table = new Handles<khoroStream_t, StreamEntry>;
+  return *table;
+}
+auto& events() {
+  static auto* const table = new Handles<khoroEvent_t, EventEntry>;
+  return *table;
+}
+
+template <class Table, class Held>
+auto add_to(Table& table, Held held) {
+  auto& entry = table.take();
+  entry.held = std::move(held);
+  return table.publish(entry);
+}
+
+template <class Table, class Handle>
+auto remove_from(Table& table, Handle handle) {
+  auto& entry = table.entry(handle);
+  table.retire(entry, handle);
+  auto held = std::exchange(entry.held, {});
+  table.give_back(entry);
+  return held;
+}
+
+}  // namespace
+
+khoroStream_t add(StreamHandle stream) { return add_to(streams(), std::move(stream)); }
+khoroEvent_t add(EventHandle event) { return add_to(events(), std::move(event)); }
+
+StreamHandle find(khoroStream_t handle) { return streams().pin(handle)->held; }
+EventHandle find(khoroEvent_t handle) { return events().pin(handle)->held; }
+
+StreamHandle remove(khoroStream_t handle) { return remove_from(streams(), handle); }
+EventHandle remove(khoroEvent_t handle) { return remove_from(events(), handle); }
+
+void throw_if_failed(const Outcome& outcome) {
+  if (outcome.failed()) throw Error(outcome.code, outcome.words);
+}
+
+}  // namespace khoro

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "api/handles.h"
+#include "communicator/stream_worker.h"
+#include "khoro/khoro.h"
+
+namespace khoro {
+
+/// What a handle of a stream stands for, and what keeps it going.
+struct StreamHandle {
+  std::shared_ptr<StreamWorker> worker;
+  std::shared_ptr<Stream> stream;
+};
+struct EventHandle {
+  std::shared_ptr<StreamWorker> worker;
+  std::shared_ptr<Event> event;
+};
+
+khoroStream_t add(StreamHandle stream);
+khoroEvent_t add(EventHandle event);
+
+/// Throw invalid_argument for a handle that is none.
+StreamHandle find(khoroStream_t handle);
+EventHandle find(khoroEvent_t handle);
+/// Throws also invalid_usage if the open group of this thread has put off a call on the stream.
+StreamHandle find_outside_group(khoroStream_t handle);
+/// The same, and the handle is stale from then on.
+StreamHandle remove(khoroStream_t handle);
+EventHandle remove(khoroEvent_t handle);
+
+/// Throws what an outcome says, unless it is success.
+void throw_if_failed(const Outcome& outcome);
+
+}  // namespace khoro

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/guard.h"
+#include "api/stream_handles.h"
+#include "base/error.h"
+
+using khoro::Code;
+using khoro::guard;
+using khoro::Outcome;
+using khoro::StreamHandle;
+
+khoroResult_t khoroStreamCreate(khoroStream_t* stream) {
+  return guard([&] {
+    khoro::check_out(stream, "stream");
+    const auto worker = khoro::StreamWorker::of_process();
+    *stream = khoro::add(StreamHandle{worker, worker->make_stream()});
+  });
+}
+
+khoroResult_t khoroStreamDestroy(khoroStream_t stream) {
+  return guard([&] {
+    khoro::find_outside_group(stream);
+    const StreamHandle removed = khoro::remove(stream);
+    removed.worker->synchronize(*removed.stream);
+  });
+}
+
+khoroResult_t khoroStreamSynchronize(khoroStream_t stream) {
+  return guard([&] {
+    const StreamHandle found = khoro::find_outside_group(stream);
+    khoro::throw_if_failed(found.worker->synchronize(*found.stream));
+  });
+}
+
+khoroResult_t khoroStreamQuery(khoroStream_t stream) {
+  return guard([&] {
+    const StreamHandle found = khoro::find_outside_group(stream);
+    const Outcome outcome = found.worker->query(*found.stream);
+    if (outcome.code == Code::in_progress) return khoroInProgress;
+    khoro::throw_if_failed(outcome);
+    return khoroSuccess;
+  });
+}
+
+khoroResult_t khoroStreamWaitEvent(khoroStream_t stream, khoroEvent_t event) {
+  return guard([&] {
+    const StreamHandle found = khoro::find_outside_group(stream);
+    const khoro::EventHandle waited_for = khoro::find(event);
+    found.worker->wait(found.stream, *waited_for.event);
+  });
+}

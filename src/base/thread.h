@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+#include <thread>
+
+namespace khoro {
+
+/// Starts a thread of the library's own: signals are for the threads of the caller, so it has all
+/// blocked. /proc shows it as "khoro-`name`", of at most 15 characters. Throws system_error.
+std::thread start_thread(const std::string& name, std::function<void()> body);
+
+}  // namespace khoro
