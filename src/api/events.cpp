@@ -8,15 +8,15 @@
 #include "base/system.h"
 
 using khoro::Code;
+using khoro::Completion;
 using khoro::EventHandle;
 using khoro::guard;
-using khoro::Outcome;
 
 namespace {
 
-khoroResult_t result_of(const Outcome& outcome) {
-  if (outcome.code == Code::in_progress) return khoroInProgress;
-  khoro::throw_if_failed(outcome);
+khoroResult_t result_of(const Completion& completion) {
+  if (completion.code == Code::in_progress) return khoroInProgress;
+  khoro::throw_if_failed(completion);
   return khoroSuccess;
 }
 
@@ -28,10 +28,10 @@ khoro::Time from_now(std::int64_t milliseconds) {
 }
 
 /// Calls back in the name of Khoro's thread, which keeps the words meanwhile.
-void call_back(khoroEventFn callback, void* context, const Outcome& outcome) noexcept {
-  khoro::keep_failure(outcome.code, outcome.words);
+void call_back(khoroEventFn callback, void* context, const Completion& completion) noexcept {
+  khoro::keep_failure(completion.code, completion.words);
   khoro::group_depth = khoro::in_callback;
-  callback(context, static_cast<khoroResult_t>(outcome.code));
+  callback(context, static_cast<khoroResult_t>(completion.code));
   khoro::group_depth = 0;
 }
 
@@ -86,8 +86,8 @@ khoroResult_t khoroEventCallback(khoroEvent_t event, khoroEventFn callback, void
     const EventHandle found = khoro::find(event);
     if (!callback)
       throw khoro::Error(Code::invalid_argument, "the callback is NULL; pass the function to call");
-    found.worker->call_back(*found.event, [callback, context](const Outcome& outcome) {
-      call_back(callback, context, outcome);
+    found.worker->call_back(*found.event, [callback, context](const Completion& completion) {
+      call_back(callback, context, completion);
     });
   });
 }

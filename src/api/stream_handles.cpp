@@ -64,8 +64,8 @@ EventHandle find(khoroEvent_t handle) { return events().pin(handle)->held; }
 StreamHandle remove(khoroStream_t handle) { return remove_from(streams(), handle); }
 EventHandle remove(khoroEvent_t handle) { return remove_from(events(), handle); }
 
-void throw_if_failed(const Outcome& outcome) {
-  if (outcome.failed()) throw Error(outcome.code, outcome.words);
+void throw_if_failed(const Completion& completion) {
+  if (completion.failed()) throw Error(completion.code, completion.words);
 }
 
 }  // namespace khoro

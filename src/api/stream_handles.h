@@ -31,7 +31,7 @@ StreamHandle find_outside_group(khoroStream_t handle);
 StreamHandle remove(khoroStream_t handle);
 EventHandle remove(khoroEvent_t handle);
 
-/// Throws what an outcome says, unless it is success.
-void throw_if_failed(const Outcome& outcome);
+/// Throws what a completion says, unless it is success.
+void throw_if_failed(const Completion& completion);
 
 }  // namespace khoro

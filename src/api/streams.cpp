@@ -4,8 +4,8 @@
 #include "base/error.h"
 
 using khoro::Code;
+using khoro::Completion;
 using khoro::guard;
-using khoro::Outcome;
 using khoro::StreamHandle;
 
 khoroResult_t khoroStreamCreate(khoroStream_t* stream) {
@@ -34,9 +34,9 @@ khoroResult_t khoroStreamSynchronize(khoroStream_t stream) {
 khoroResult_t khoroStreamQuery(khoroStream_t stream) {
   return guard([&] {
     const StreamHandle found = khoro::find_outside_group(stream);
-    const Outcome outcome = found.worker->query(*found.stream);
-    if (outcome.code == Code::in_progress) return khoroInProgress;
-    khoro::throw_if_failed(outcome);
+    const Completion completion = found.worker->query(*found.stream);
+    if (completion.code == Code::in_progress) return khoroInProgress;
+    khoro::throw_if_failed(completion);
     return khoroSuccess;
   });
 }

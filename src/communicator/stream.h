@@ -16,7 +16,7 @@
 namespace khoro {
 
 /// What came of work on streams; words only where it failed.
-struct Outcome {
+struct Completion {
   Code code = Code::success;
   std::string words;
 
@@ -38,14 +38,14 @@ struct Stream {
   const std::uint64_t number;
   /// What was queued last: one task, or those of one group.
   Tasks tail;
-  Outcome first_error;
+  Completion first_error;
   /// The first error since an event was recorded; that of the event while nothing came after it.
-  Outcome since_event;
+  Completion since_event;
   bool event_was_last = false;
 
-  void note(const Outcome& outcome) {
-    if (!first_error.failed()) first_error = outcome;
-    if (event_was_last || !since_event.failed()) since_event = outcome;
+  void note(const Completion& completion) {
+    if (!first_error.failed()) first_error = completion;
+    if (event_was_last || !since_event.failed()) since_event = completion;
     event_was_last = false;
   }
 };
@@ -60,7 +60,7 @@ struct Event {
 
 /// What is called when a record has ended.
 struct Callback {
-  std::function<void(const Outcome&)> function;
+  std::function<void(const Completion&)> function;
   TaskPointer record;  // set when it has ended
 };
 
@@ -97,7 +97,7 @@ struct Task {
   Tasks followers;
   std::list<Callback> callbacks;
   /// Once it is settled, then constant.
-  Outcome outcome;
+  Completion completion;
 };
 
 }  // namespace khoro

@@ -139,7 +139,8 @@ void StreamQueue::wait(const std::shared_ptr<Stream>& stream, const Event& event
   append(mark, event.record);
 }
 
-void StreamQueue::when_complete(const Event& event, std::function<void(const Outcome&)> function) {
+void StreamQueue::when_complete(const Event& event,
+                                std::function<void(const Completion&)> function) {
   std::list<Callback> one;
   one.push_back({std::move(function), nullptr});
   const bool complete = !event.record || event.record->ended();
@@ -184,11 +185,11 @@ void StreamQueue::end_one(const TaskPointer& task) noexcept {
   }
   if (task->kind == Task::Kind::record) {
     Stream& stream = *task->streams.front();
-    task->outcome = stream.since_event;
+    task->completion = stream.since_event;
     stream.event_was_last = true;
     if (task->event->record == task) set_readable(task->event->readable);
   } else if (task->kind == Task::Kind::calls) {
-    for (const auto& stream : task->streams) stream->note(task->outcome);
+    for (const auto& stream : task->streams) stream->note(task->completion);
   }
   task->state = Task::State::ended;
   task->batch.reset();
@@ -202,13 +203,13 @@ void StreamQueue::end_one(const TaskPointer& task) noexcept {
     if (--follower->follows == 0) turn_has_come(follower);
 }
 
-void StreamQueue::fail_waiting(Communicator& communicator, const Outcome& cause) {
+void StreamQueue::fail_waiting(Communicator& communicator, const Completion& cause) {
   const auto line = lines_.find(&communicator);
   std::list<TaskPointer>& tasks = line->second.tasks;
   for (auto at = tasks.begin(); at != tasks.end();) {
     const auto each = at++;
     if ((*each)->state != Task::State::waits) continue;
-    (*each)->outcome = cause;
+    (*each)->completion = cause;
     (*each)->state = Task::State::failed;
     (*each)->batch.reset();
     news_ |= (*each)->awaited;

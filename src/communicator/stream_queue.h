@@ -43,16 +43,16 @@ class StreamQueue {
   /// Has what comes on the stream from now on wait for the event as it is recorded now.
   void wait(const std::shared_ptr<Stream>& stream, const Event& event);
   /// Calls back once, when the event as it is recorded now is complete.
-  void when_complete(const Event& event, std::function<void(const Outcome&)> function);
+  void when_complete(const Event& event, std::function<void(const Completion&)> function);
 
   // Of the worker.
 
   /// Adds the tasks to `running` whose turn has come.
   void take_ready(Tasks& running);
-  /// Ends a task whose outcome is known; others' turns come by it.
+  /// Ends a task whose completion is known; others' turns come by it.
   void end(const TaskPointer& task);
   /// Fails the calls of the communicator that wait, and forgets its line unless one of them runs.
-  void fail_waiting(Communicator& communicator, const Outcome& cause);
+  void fail_waiting(Communicator& communicator, const Completion& cause);
 
   using Lines = std::unordered_map<const Communicator*, Line>;
   Lines& lines() noexcept { return lines_; }

@@ -16,7 +16,7 @@ constexpr Duration looks_for_leaving = std::chrono::milliseconds(1);
 // One that waits is looked after although another one moves.
 constexpr int busy_looks = 64;
 
-Outcome cause_of(Communicator& communicator) {
+Completion cause_of(Communicator& communicator) {
   return {communicator.async_error(), communicator.cause_words()};
 }
 
@@ -78,7 +78,8 @@ void StreamRounds::fail(Running& running) noexcept {
 
 void StreamRounds::end(Running& running, Code code) noexcept {
   running.ended = true;
-  if (code != Code::success) running.task->outcome = cause_of(running.task->batch->communicator());
+  if (code != Code::success)
+    running.task->completion = cause_of(running.task->batch->communicator());
 }
 
 bool StreamRounds::examine(Time now) noexcept {
@@ -125,7 +126,7 @@ bool StreamRounds::turn() noexcept {
   }
   if (news) desk_.told.notify_all();
   for (const Callback& callback : due)
-    callback.function(callback.record ? callback.record->outcome : Outcome());
+    callback.function(callback.record ? callback.record->completion : Completion());
   return !over;
 }
 

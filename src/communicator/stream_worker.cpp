@@ -86,10 +86,10 @@ Tasks StreamWorker::queue(std::vector<StreamQueue::Calls> group) {
   return tasks;
 }
 
-Outcome StreamWorker::await(const TaskPointer& task) {
+Completion StreamWorker::await(const TaskPointer& task) {
   std::unique_lock lock(desk_.mutex);
   desk_.told.wait(lock, [&] { return task->settled(); });
-  return task->outcome;
+  return task->completion;
 }
 
 bool StreamWorker::owns(const Communicator& communicator) {
@@ -110,7 +110,7 @@ void StreamWorker::give_back(Communicator& communicator) {
   desk_.told.wait(lock, [&] { return lines.count(&communicator) == 0; });
 }
 
-Outcome StreamWorker::synchronize(Stream& stream) {
+Completion StreamWorker::synchronize(Stream& stream) {
   std::unique_lock lock(desk_.mutex);
   const Tasks tail = stream.tail;
   for (const TaskPointer& task : tail) task->awaited = true;
@@ -118,9 +118,9 @@ Outcome StreamWorker::synchronize(Stream& stream) {
   return stream.first_error;
 }
 
-Outcome StreamWorker::query(Stream& stream) {
+Completion StreamWorker::query(Stream& stream) {
   const std::lock_guard lock(desk_.mutex);
-  return all_ended(stream.tail) ? stream.first_error : Outcome{Code::in_progress, {}};
+  return all_ended(stream.tail) ? stream.first_error : Completion{Code::in_progress, {}};
 }
 
 void StreamWorker::record(const std::shared_ptr<Event>& event,
@@ -134,7 +134,7 @@ void StreamWorker::wait(const std::shared_ptr<Stream>& stream, const Event& even
   desk_.queue.wait(stream, event);
 }
 
-Outcome StreamWorker::await(const Event& event, Time until) {
+Completion StreamWorker::await(const Event& event, Time until) {
   std::unique_lock lock(desk_.mutex);
   const TaskPointer record = event.record;
   if (!record) return {};
@@ -144,7 +144,7 @@ Outcome StreamWorker::await(const Event& event, Time until) {
     desk_.told.wait(lock, ended);
   else
     desk_.told.wait_until(lock, std::chrono::steady_clock::time_point(until), ended);
-  return record->ended() ? record->outcome : Outcome{Code::in_progress, {}};
+  return record->ended() ? record->completion : Completion{Code::in_progress, {}};
 }
 
 int StreamWorker::descriptor(Event& event) {
@@ -162,7 +162,7 @@ void StreamWorker::close_descriptor(Event& event) noexcept {
   const Descriptor closed = std::move(event.readable);
 }
 
-void StreamWorker::call_back(const Event& event, std::function<void(const Outcome&)> function) {
+void StreamWorker::call_back(const Event& event, std::function<void(const Completion&)> function) {
   {
     const std::lock_guard lock(desk_.mutex);
     desk_.queue.when_complete(event, std::move(function));

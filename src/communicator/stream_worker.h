@@ -37,27 +37,27 @@ class StreamWorker {
   /// have checked these; `until` is set here. If it throws, for want of memory, nothing is queued.
   Tasks queue(std::vector<StreamQueue::Calls> group);
   /// Blocks until nothing touches the buffers of the calls any more, and says what came of them.
-  Outcome await(const TaskPointer& task);
+  Completion await(const TaskPointer& task);
   /// Calls of the communicator are queued: it is the worker's.
   bool owns(const Communicator& communicator);
   /// Blocks until it is not, at most for the communicator's deadline, which then fails it.
   void give_back(Communicator& communicator);
 
   /// Blocks until what has been queued on the stream has ended. The first error of the stream.
-  Outcome synchronize(Stream& stream);
+  Completion synchronize(Stream& stream);
   /// The same now; in_progress if it has not ended.
-  Outcome query(Stream& stream);
+  Completion query(Stream& stream);
 
   void record(const std::shared_ptr<Event>& event, const std::shared_ptr<Stream>& stream);
   void wait(const std::shared_ptr<Stream>& stream, const Event& event);
   /// Blocks until the event as it is recorded now is complete, at most until `until`: in_progress
   /// then, else what it carries.
-  Outcome await(const Event& event, Time until);
+  Completion await(const Event& event, Time until);
   /// Readable while the event is complete; the event's own. Throws `Error`.
   int descriptor(Event& event);
   void close_descriptor(Event& event) noexcept;
   /// Calls once, on the worker, when the event as it is recorded now is complete.
-  void call_back(const Event& event, std::function<void(const Outcome&)> function);
+  void call_back(const Event& event, std::function<void(const Completion&)> function);
 
  private:
   StreamDesk desk_;
