@@ -25,7 +25,6 @@ static inline void destroy_pair(struct pair* pair) {
 
 /* One rank's part in a sum. */
 static inline khoroResult_t add(struct pair* pair, int rank, khoroStream_t stream) {
-  pair->out[rank] = 0;
   return khoroAllReduce(&pair->in[rank], &pair->out[rank], 1, khoroInt32, khoroSum,
                         pair->comms[rank], stream);
 }

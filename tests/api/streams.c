@@ -88,6 +88,7 @@ static void a_stuck_stream_does_not_hold_up_another(void) {
   const khoroStream_t streams[2] = {make_stream(), make_stream()};
   OK(add(&stuck, 0, streams[0]));
   for (int i = 0; i < 20; ++i) {
+    free.out[0] = free.out[1] = 0;
     OK(add(&free, 0, streams[1]));
     OK(add(&free, 1, NULL));
     OK(khoroStreamSynchronize(streams[1]));
@@ -268,6 +269,12 @@ static double processor_seconds(void) {
   return (double)used.tv_sec + 1e-9 * (double)used.tv_nsec;
 }
 
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+static const double allowed = 0.03; /* instrumented code is several times slower */
+#else
+static const double allowed = 0.003; /* 10 ms in 10 s */
+#endif
+
 static void idle(khoroComm_t comm, int rank, int ranks) {
   enum { late_ms = 3000 };
   const khoroStream_t stream = make_stream();
@@ -276,10 +283,11 @@ static void idle(khoroComm_t comm, int rank, int ranks) {
   OK(khoroStreamSynchronize(stream));
   const double before = processor_seconds();
   if (rank == 0) sleep_ms(late_ms);
+  if (rank == 0) CHECK(processor_seconds() - before < allowed);
   OK(khoroAllReduce(&in, &out, 1, khoroInt32, khoroSum, comm, stream));
   OK(khoroStreamSynchronize(stream));
   CHECK(out == ranks);
-  CHECK(processor_seconds() - before < 0.003); /* 10 ms in 10 s */
+  if (rank == 1) CHECK(processor_seconds() - before < allowed);
   OK(khoroStreamDestroy(stream));
 }
 
