@@ -146,7 +146,9 @@ std::unique_ptr<Execution> PlanTable::make_port(int peer, bool sends) {
     program.lanes.push_back(sends ? send_lane(peer) : recv_lane(peer));
     return program;
   };
-  return std::make_unique<Execution>(flatten(plan, 0), plan.collective, ends_);
+  ExecutionOptions options;
+  options.passes_empty = true;
+  return std::make_unique<Execution>(flatten(plan, 0), plan.collective, ends_, options);
 }
 
 }  // namespace khoro

@@ -42,6 +42,9 @@ class Ends {
 struct ExecutionOptions {
   /// Least size of a message that is sent as a reference where the channel allows it.
   std::uint64_t reference_bytes = 4096;
+  /// A call of count 0 passes empty messages. So do those between two ranks, which each end knows
+  /// its own count of alone.
+  bool passes_empty = false;
 #ifdef KHORO_TEST_SWITCHES
   /// Plants a race: `await` does not wait.
   bool ignores_tokens = false;

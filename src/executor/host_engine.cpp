@@ -33,6 +33,7 @@ HostEngine::HostEngine(const Image& image, const Collective& collective, Ends& e
       collective_(collective),
       tokens_(image.token_counts),
       reference_bytes_(options.reference_bytes),
+      passes_empty_(options.passes_empty),
       known_(image.stages.size()),
       held_(static_cast<std::size_t>(image.scratch_chunks)) {
 #ifdef KHORO_TEST_SWITCHES
@@ -114,6 +115,7 @@ void HostEngine::reshape(const CallArguments& call) {
   reduction_ = call.reduction;
   grid_ = Grid({collective_, image_.chunks, count_, element, limit});
   tiles_ = grid_.tiles();
+  if (tiles_ == 0 && passes_empty_) tiles_ = 1;
   room_ = limit;
   shift_[0] = log2_of(element);
   shift_[1] = log2_of(carry);

@@ -199,6 +199,19 @@ static void sizes_of_a_message_differ(khoroComm_t comm, int rank, int ranks) {
   }
 }
 
+/* A message of nothing is a message: its receiver has heard from its sender. */
+static void nothing_is_sent(khoroComm_t comm, int rank, int ranks) {
+  (void)ranks;
+  if (rank == 1) {
+    sleep_ms(50);
+    __atomic_store_n(&place->flags[1], 1, __ATOMIC_RELEASE);
+    OK(khoroSend(NULL, 0, khoroInt32, 0, comm, NULL));
+  } else {
+    OK(khoroRecv(NULL, 0, khoroInt32, 1, comm, NULL));
+    CHECK(__atomic_load_n(&place->flags[1], __ATOMIC_ACQUIRE));
+  }
+}
+
 int main(void) {
   /* Processes first: the parent has not used Khoro yet. */
   for (int round = 0; round < 3; ++round) {
@@ -214,6 +227,8 @@ int main(void) {
   run_processes(4, counts_differ);
   run_processes(3, collectives_differ);
   run_processes(2, sizes_of_a_message_differ);
+  place = make_meeting_place();
+  run_processes(2, nothing_is_sent);
 
   run_threads(3, one_never_comes);
   run_threads(2, nobody_sends);
@@ -221,6 +236,8 @@ int main(void) {
   run_threads(4, counts_differ);
   run_threads(3, collectives_differ);
   run_threads(2, sizes_of_a_message_differ);
+  place = make_meeting_place();
+  run_threads(2, nothing_is_sent);
   abort_from_another_thread();
   return 0;
 }
