@@ -127,8 +127,9 @@ KHORO_API khoroResult_t khoroCommDestroy(khoroComm_t comm);
  * handle stays valid until destroyed. Results: khoroSuccess, khoroInvalidArgument. */
 KHORO_API khoroResult_t khoroCommAbort(khoroComm_t comm);
 
-/* The first cause that poisoned the communicator, khoroSuccess if none. Thread-safe, never blocks.
- */
+/* The first cause that poisoned the communicator, khoroSuccess if none. It is also how a rank hears
+ * within 2 s that ranks made different calls although its own call had succeeded, because its part
+ * needed nothing from the others. Thread-safe, never blocks. */
 KHORO_API khoroResult_t khoroCommGetAsyncError(khoroComm_t comm, khoroResult_t* error);
 
 KHORO_API khoroResult_t khoroCommCount(khoroComm_t comm, int* count);

@@ -91,10 +91,13 @@ struct Call {
 
 std::string_view name(CallKind kind) noexcept;
 
-/// "allreduce of 1024 x f32, sum", "broadcast of 3 x i64 from rank 2", "send of 5 x f64 to rank 1".
+/// As its caller wrote it: "khoroAllReduce(1024 x khoroFloat32, khoroSum)", "khoroBroadcast(3 x
+/// khoroInt64, root 2)", "khoroSend(5 x khoroFloat64, to rank 1)", "khoroBarrier()".
 std::string describe(const Signature& signature);
 
 /// How a call is named in reports: "allreduce #17".
 std::string title(CallKind kind, std::uint64_t number);
+/// The same, and of a message its other end: "recv #2 from rank 0".
+std::string title(const Signature& signature, std::uint64_t number);
 
 }  // namespace khoro

@@ -54,6 +54,7 @@ Communicator::Communicator(Parts parts)
 
 Communicator::~Communicator() {
   watching_.reset();
+  compare_histories();
   Residents::of_process().remove(*this);
   page_->close();
   peers_->ring();
@@ -143,6 +144,9 @@ void Communicator::begin_point_to_point(Operation& operation) {
   under_way_.store(static_cast<std::uint64_t>(signature.kind) | operation.number << 8,
                    std::memory_order_relaxed);
   operation.execution = port.execution.get();
+  if (thread_ == 0) thread_ = current_thread();
+  port.place = page_->begin_message({operation.number, signature, 0, thread_});
+  if (open_ == 1) page_->older_messages_ended();
   const std::uint64_t base = combine(port.digest_base, static_cast<std::uint64_t>(signature.dtype));
   operation.execution->start(
       arguments_of(operation, digest(combine(base, signature.count), operation.number)));
@@ -150,7 +154,9 @@ void Communicator::begin_point_to_point(Operation& operation) {
 
 void Communicator::finish(const Operation& operation) noexcept {
   if (--open_ == 0) under_way_.store(idle, std::memory_order_release);
-  if (!operation.call.signature.point_to_point()) page_->finish(operation.number);
+  const Signature& signature = operation.call.signature;
+  if (!signature.point_to_point()) return page_->finish(operation.number);
+  page_->finish_message((signature.kind == CallKind::send ? sends_ : recvs_)[signature.peer].place);
 }
 
 void Communicator::leave() noexcept {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "base/system.h"
 #include "communicator/call.h"
 #include "communicator/channel_table.h"
+#include "communicator/cycle.h"
 #include "communicator/operation.h"
 #include "communicator/peers.h"
 #include "communicator/plan_table.h"
@@ -56,6 +58,11 @@ class Communicator {
   int rank() const noexcept { return peers_->rank(); }
   int ranks() const noexcept { return peers_->ranks(); }
   std::uint64_t identity() const noexcept { return identity_; }
+  /// Counts the communicators of this process in the order in which it made them, from 1; its ranks
+  /// of one communicator have the same. Set by Residents.
+  int ordinal() const noexcept { return ordinal_; }
+  void count_as(int ordinal) noexcept { ordinal_ = ordinal; }
+  const Peers& peers() const noexcept { return *peers_; }
   /// Rank `rank` is in this process.
   bool beside(int rank) const noexcept { return peers_->same_process(rank); }
   System& system() const noexcept { return *system_; }
@@ -81,7 +88,8 @@ class Communicator {
   void begin(Operation& operation, const Call& call);
   /// Does what can be done now. `failed`: the communicator is poisoned.
   Progress advance(Operation& operation) noexcept {
-    if (!operation.execution) return Progress::done;
+    if (!operation.execution)
+      return near_slowest(operation.number) ? Progress::done : Progress::waiting;
     const Progress progress = operation.execution->advance();
     if (progress == Progress::failed) fail(operation);
     return progress;
@@ -124,6 +132,9 @@ class Communicator {
   void overdue(std::size_t calls) noexcept;
   /// A process was seen to end in which rank `peer` lived. No failure if the rank had left.
   void peer_ended(int peer) noexcept;
+  /// Looks for what only shows beside the calls: peers' notices, and calls that did not match but
+  /// could end because this rank's part in them needed nothing. Twice a second, by one thread.
+  void look_at_peers() noexcept;
 
   /// Operations that begin from now on end within this. Thread-safe.
   void set_deadline(Duration deadline) noexcept {
@@ -136,6 +147,7 @@ class Communicator {
     std::unique_ptr<Execution> execution;
     std::uint64_t number = 0;
     std::uint64_t digest_base = 0;
+    std::uint64_t place = 0;  // of its last record
   };
 
   void check_new(const Call& call);
@@ -153,10 +165,20 @@ class Communicator {
   /// first.
   bool latch(const Cause& cause, std::string message) noexcept;
   void adopt(const Peers::Notice& notice) noexcept;
+  void compare_histories() noexcept;
+  /// What the records say of a mismatch that a peer has found.
+  std::optional<Finding> found_again(const Cause& cause) const;
+  /// An empty call ends at once, unless the slowest rank could no longer see its record.
+  bool near_slowest(std::uint64_t number) noexcept;
+  int slowest() const noexcept;
+  int waited_for(const Operation& operation) const noexcept;
   void start_waiting(Operation& operation, Time now) const noexcept;
   bool peer_has_left(Operation& operation) noexcept;
   bool compare(Operation& operation, Time now) noexcept;
+  std::optional<Finding> compare_records(const Operation& operation) const;
+  bool look_for_cycle() noexcept;
   void report_refusal(Operation& operation) const noexcept;
+  void report_crossing(Operation& operation, Time now) const noexcept;
   void report_straggler(Operation& operation, Time now) const noexcept;
   Cause cause_now(Code code, int culprit) const noexcept;
   CallRecord record_of(const Operation& operation) const noexcept;
@@ -181,7 +203,11 @@ class Communicator {
   std::uint64_t thread_ = 0;
   std::uint64_t line_ = 0;
 
+  std::uint64_t near_until_ = 0;  // empty calls up to this number end at once
+  Cycle suspected_;
+
   std::uint64_t identity_;
+  int ordinal_ = 0;
   System* system_;
   Doorbell doorbell_;
   Patience patience_;

@@ -31,6 +31,8 @@ bool listen_to(const Descriptor& events, int descriptor, std::uint64_t number) n
   return ::epoll_ctl(events.number(), EPOLL_CTL_ADD, descriptor, &event) == 0;
 }
 
+Time next_multiple(Duration period) noexcept { return (machine().now() / period + 1) * period; }
+
 /// Signals are for the threads of the caller: the control thread inherits a full mask.
 class SignalsBlocked {
  public:
@@ -115,6 +117,10 @@ Control::Watch Control::at(Time when, Callback callback) {
   return Watch(*this, add({std::move(callback), -1, true, when}));
 }
 
+Control::Watch Control::every(Duration period, Callback callback) {
+  return Watch(*this, add({std::move(callback), -1, false, next_multiple(period), period}));
+}
+
 std::size_t Control::size() const {
   std::lock_guard lock(mutex_);
   return entries_.size();
@@ -194,7 +200,11 @@ void Control::run(std::uint64_t number) noexcept {
     // Dropped since the event was read.
     if (found == entries_.end()) return;
     entry = found->second;
-    if (entry->once) silence(*entry, number);
+    if (entry->once || entry->period > Duration::zero()) silence(*entry, number);
+    if (entry->period > Duration::zero()) {
+      entry->when = next_multiple(entry->period);
+      times_.emplace(entry->when, number);
+    }
     running_ = number;
   }
   try {

@@ -66,6 +66,10 @@ class Control {
   /// Calls once, when the machine's clock shows `when` or later.
   [[nodiscard]] Watch at(Time when, Callback callback);
 
+  /// Calls again and again, at the multiples of `period` on the machine's clock: what has the same
+  /// period is called together, so that a process wakes up once for all.
+  [[nodiscard]] Watch every(Duration period, Callback callback);
+
   /// Watches in force.
   std::size_t size() const;
 
@@ -75,6 +79,7 @@ class Control {
     int descriptor = -1;
     bool once = false;
     Time when = never;
+    Duration period{};  // 0: once
   };
 
   std::uint64_t add(Entry entry);

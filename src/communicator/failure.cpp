@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "communicator/communicator.h"
+#include "communicator/crossing.h"
 #include "communicator/residents.h"
 
 namespace khoro {
@@ -14,7 +17,10 @@ namespace {
 
 constexpr Duration first_comparison = std::chrono::milliseconds(50);
 constexpr Duration comparisons = std::chrono::milliseconds(500);
+constexpr Duration crossing_after = std::chrono::milliseconds(900);
 constexpr Duration straggler_after = std::chrono::seconds(10);
+// Nobody rings when a rank makes an empty call.
+constexpr Duration looks_for_slowest = std::chrono::milliseconds(10);
 
 Time later(Time now, Duration by) noexcept { return by > never - now ? never : now + by; }
 
@@ -69,14 +75,32 @@ void Communicator::peer_ended(int peer) noexcept {
 }
 
 void Communicator::adopt(const Peers::Notice& notice) noexcept {
-  if (notice.cause.code == Code::mismatch) {
-    // Every rank names both calls, from the records.
-    if (const auto found = compare_calls(*peers_, notice.cause.operation)) {
-      poison(*found);
-      return;
-    }
-  }
+  // Every rank names all calls, from the records.
+  if (notice.cause.code == Code::mismatch)
+    if (const auto found = found_again(notice.cause)) return poison(*found);
   poison(notice.cause, words(notice.cause, notice.reporter, *peers_));
+}
+
+std::optional<Finding> Communicator::found_again(const Cause& cause) const {
+  const bool message = Signature{cause.kind}.point_to_point();
+  if (cause.culprit < 0) return std::nullopt;
+  auto found = message ? compare_messages(*peers_, cause.culprit, -1, cause.operation)
+                       : compare_calls(*peers_, cause.operation);
+  if (found) return found;
+  if (const Cycle cycle = find_cycle(*peers_, cause.culprit))
+    return Finding{cause, describe(cycle)};
+  return std::nullopt;
+}
+
+void Communicator::look_at_peers() noexcept {
+  if (stopped()) return;
+  if (const auto notice = peers_->first_notice()) return adopt(*notice);
+  compare_histories();
+}
+
+void Communicator::compare_histories() noexcept {
+  if (stopped()) return;
+  if (const auto found = khoro::compare_histories(*peers_)) poison(*found);
 }
 
 Code Communicator::async_error() noexcept {
@@ -87,17 +111,16 @@ Code Communicator::async_error() noexcept {
 
 void Communicator::fail(const Operation& operation) noexcept {
   const Signature& signature = operation.call.signature;
-  const int peer = operation.execution->position().peer;
+  const int peer = waited_for(operation);
+  const std::string title = khoro::title(signature, operation.number);
   if (const auto notice = peers_->first_notice()) return adopt(*notice);
   switch (operation.execution->status()) {
     case Status::mismatch: {
       const Cause cause = cause_now(Code::mismatch, peer);
-      if (!signature.point_to_point())
-        if (const auto found = compare_calls(*peers_, operation.number)) return poison(*found);
-      return poison(cause,
-                    fmt::format("{} (#{}) does not match what {} called; both ends must name the "
-                                "same calls, counts and types in the same order",
-                                describe(signature), operation.number, peers_->who(peer)));
+      if (const auto found = compare_records(operation)) return poison(*found);
+      return poison(cause, fmt::format("{}, {}, does not match what {} called; both ends must name "
+                                       "the same calls, counts and types in the same order",
+                                       title, describe(signature), peers_->who(peer)));
     }
     case Status::closed: {
       const Cause cause = cause_now(Code::peer_died, peer);
@@ -105,15 +128,16 @@ void Communicator::fail(const Operation& operation) noexcept {
     }
     default:
       return poison(cause_now(Code::remote_error, peer),
-                    fmt::format("{} (#{}): {} wrote what no correct rank writes; its memory is "
-                                "damaged or it runs another version",
-                                describe(signature), operation.number, peers_->who(peer)));
+                    fmt::format("{}: {} wrote what no correct rank writes; its memory is damaged "
+                                "or it runs another version",
+                                title, peers_->who(peer)));
   }
 }
 
 void Communicator::start_waiting(Operation& operation, Time now) const noexcept {
   operation.waits = true;
   operation.deadline = later(now, deadline_.load(std::memory_order_relaxed));
+  operation.first_look = now;
   operation.next_comparison = now + first_comparison;
   operation.straggler_report = now + straggler_after;
 }
@@ -124,7 +148,6 @@ bool Communicator::examine(Operation& operation, Time now) noexcept {
     adopt(*notice);
     return false;
   }
-  if (!operation.execution) return true;
   if (!operation.waits) start_waiting(operation, now);
   if (peer_has_left(operation)) return false;
   if (now >= operation.next_comparison && !compare(operation, now)) return false;
@@ -132,13 +155,41 @@ bool Communicator::examine(Operation& operation, Time now) noexcept {
   if (now < operation.deadline) return true;
   const auto limit = std::chrono::duration_cast<std::chrono::milliseconds>(
       deadline_.load(std::memory_order_relaxed));
-  poison(timed_out(*peers_, record_of(operation), operation.execution->position().peer,
-                   limit.count()));
+  const CallRecord record = record_of(operation);
+  Finding finding = timed_out(*peers_, record, waited_for(operation), limit.count());
+  const std::string crossed = crossing(*this, record, waited_for(operation));
+  if (!crossed.empty()) finding.message += "; " + crossed;
+  poison(finding);
   return false;
 }
 
+int Communicator::slowest() const noexcept {
+  int found = -1;
+  std::uint64_t least = ~std::uint64_t{0};
+  for (int peer = 0; peer < ranks(); ++peer) {
+    const std::uint64_t calls = peers_->page(peer).calls();
+    // Who has left makes no more calls, and its records stay.
+    if (peers_->closed(peer) || calls >= least) continue;
+    least = calls;
+    found = peer;
+  }
+  return found;
+}
+
+bool Communicator::near_slowest(std::uint64_t number) noexcept {
+  if (number <= near_until_) return true;
+  const int rank = slowest();
+  if (rank < 0) return true;
+  near_until_ = peers_->page(rank).calls() + RankPage::ring - 1;
+  return number <= near_until_;
+}
+
+int Communicator::waited_for(const Operation& operation) const noexcept {
+  return operation.execution ? operation.execution->position().peer : slowest();
+}
+
 bool Communicator::peer_has_left(Operation& operation) noexcept {
-  const int peer = operation.execution->position().peer;
+  const int peer = waited_for(operation);
   if (peer < 0 || peer >= ranks() || !peers_->closed(peer)) {
     operation.left = -1;
     return false;
@@ -149,51 +200,90 @@ bool Communicator::peer_has_left(Operation& operation) noexcept {
     return false;
   }
   poison(cause_now(Code::remote_error, peer),
-         fmt::format("{} (#{}) needs {}, which has left the communicator; every rank must make the "
-                     "same calls before it destroys its communicator",
-                     describe(operation.call.signature), operation.number, peers_->who(peer)));
+         fmt::format("{} needs {}, which has left the communicator; every rank must make the same "
+                     "calls before it destroys its communicator: here {}",
+                     title(operation.call.signature, operation.number), peers_->who(peer),
+                     describe(operation.call.signature)));
   return true;
 }
 
 bool Communicator::compare(Operation& operation, Time now) noexcept {
-  operation.next_comparison = now + comparisons;
-  if (operation.call.signature.point_to_point()) return true;
-  const auto found = compare_calls(*peers_, operation.number);
-  if (found) {
+  operation.next_comparison = later(now, comparisons);
+  page_->stuck(waited_for(operation));
+  if (const auto found = compare_records(operation)) {
     poison(*found);
     return false;
   }
+  if (!look_for_cycle()) return false;
   report_refusal(operation);
+  report_crossing(operation, now);
   return true;
 }
 
-void Communicator::report_refusal(Operation& operation) const noexcept {
-  for (int peer = 0; peer < ranks() && !operation.refusal_reported; ++peer) {
-    const auto refused = peers_->page(peer).refused();
-    if (!refused || refused->number + 1 != operation.number ||
-        peers_->page(peer).calls() >= operation.number)
-      continue;
-    operation.refusal_reported = true;
-    log(LogLevel::warn, "rank {}: {} (#{}) waits for {}, whose {} was refused for its arguments",
-        rank(), describe(operation.call.signature), operation.number, peers_->who(peer),
-        describe(refused->signature));
+std::optional<Finding> Communicator::compare_records(const Operation& operation) const {
+  const Signature& signature = operation.call.signature;
+  if (!signature.point_to_point()) return compare_calls(*peers_, operation.number);
+  const bool sends = signature.kind == CallKind::send;
+  return compare_messages(*peers_, sends ? rank() : signature.peer, sends ? signature.peer : rank(),
+                          operation.number);
+}
+
+bool Communicator::look_for_cycle() noexcept {
+  Cycle cycle = find_cycle(*peers_, rank());
+  if (!cycle.confirms(suspected_)) {
+    suspected_ = std::move(cycle);
+    return true;
   }
+  const CallRecord& call = cycle.waits.front().call;
+  poison({Code::mismatch, rank(), call.signature.kind, call.number}, describe(cycle));
+  return false;
+}
+
+void Communicator::report_refusal(Operation& operation) const noexcept {
+  if (operation.reported & Operation::refusal) return;
+  const CallRecord record = record_of(operation);
+  const bool message = record.signature.point_to_point();
+  for (int peer = 0; peer < ranks(); ++peer) {
+    if (message && peer != record.signature.peer) continue;
+    const auto refused = refused_instead(*peers_, peer, record);
+    if (!refused) continue;
+    operation.reported |= Operation::refusal;
+    log(LogLevel::warn,
+        "rank {}: {} waits for {}, where {} was refused for its arguments; look at what it "
+        "returned there",
+        rank(), title(record.signature, record.number), peers_->who(peer),
+        describe(refused->signature));
+    return;
+  }
+}
+
+void Communicator::report_crossing(Operation& operation, Time now) const noexcept {
+  // Another thread may be about to make the call.
+  if (now < operation.first_look + crossing_after || operation.reported & Operation::crossing)
+    return;
+  const std::string text = crossing(*this, record_of(operation), waited_for(operation));
+  if (text.empty()) return;
+  operation.reported |= Operation::crossing;
+  log(LogLevel::warn, "{}", text);
 }
 
 void Communicator::report_straggler(Operation& operation, Time now) const noexcept {
   operation.straggler_report = later(now, straggler_after * 6);
-  const int peer = operation.execution->position().peer;
-  const std::string missing = operation.call.signature.point_to_point()
-                                  ? std::string()
-                                  : missing_ranks(*peers_, operation.number);
-  log(LogLevel::warn, "rank {}: {} (#{}) waits for {} since {} s", rank(),
-      describe(operation.call.signature), operation.number,
-      missing.empty() ? peers_->who(peer) : missing + ", not yet called there,",
-      straggler_after.count() / 1'000'000'000);
+  const Signature& signature = operation.call.signature;
+  const auto waited = std::chrono::duration_cast<std::chrono::seconds>(now - operation.first_look);
+  std::vector<int> missing;
+  if (!signature.point_to_point()) missing = missing_ranks(*peers_, operation.number);
+  log(LogLevel::warn, "rank {}: {} waits for {} since {} s; the call is {}; look at what {}",
+      rank(), title(signature, operation.number),
+      missing.empty() ? peers_->who(waited_for(operation))
+                      : list_ranks(missing) + ", not yet called there,",
+      waited.count(), describe(signature),
+      missing.size() > 1 ? "these ranks do instead" : "that rank does instead");
 }
 
 Time Communicator::wake_by(const Operation& operation, Time now) const noexcept {
   if (!operation.waits || operation.left >= 0) return now;
+  if (!operation.execution) return std::min(now + looks_for_slowest, operation.deadline);
   return std::min({operation.next_comparison, operation.straggler_report, operation.deadline});
 }
 

@@ -14,15 +14,17 @@ struct Operation {
   Call call;
   /// Counts the collectives of a communicator, or the messages to or from one peer, from 1.
   std::uint64_t number = 0;
-  /// Null: nothing to move.
+  /// Null: nothing to move, and nothing to wait for but ranks that are many calls behind.
   Execution* execution = nullptr;
 
   // Of the waiting.
   bool waits = false;  // it has been seen to wait, and only then the times below are set
+  Time first_look;
   Time deadline;
   Time next_comparison;
   Time straggler_report;
-  bool refusal_reported = false;
+  enum : std::uint8_t { refusal = 1, crossing = 2 };
+  std::uint8_t reported = 0;  // of these, what was logged
   /// The peer that has left while this rank waited for it; -1: none has.
   int left = -1;
 };

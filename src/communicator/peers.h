@@ -32,6 +32,7 @@ class Peers {
   int ranks() const noexcept { return static_cast<int>(members_.size()); }
   const RankPage& page(int rank) const noexcept { return *members_[rank].page; }
   bool same_process(int rank) const noexcept { return members_[rank].same_process; }
+  std::int32_t pid(int rank) const noexcept { return members_[rank].pid; }
 
   /// What rank `rank` told the others.
   virtual std::optional<Cause> notice(int rank) const noexcept;

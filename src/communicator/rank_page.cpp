@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "communicator/rank_page.h"
 
+#include <utility>
+
 namespace khoro {
 namespace {
 
@@ -12,17 +14,17 @@ std::optional<Signature> signature_of(std::uint64_t word, std::uint64_t count) n
 
 }  // namespace
 
-std::optional<CallRecord> RankPage::read(const Slot& slot, std::uint64_t number) noexcept {
+std::optional<CallRecord> RankPage::read(const Slot& slot, std::uint64_t key) noexcept {
   // The words before the number once more (pairs with write()).
   constexpr auto acquire = std::memory_order_acquire;
-  if (number == 0 || slot.number.load(acquire) != number) return std::nullopt;
+  if (key == 0 || slot.number.load(acquire) != key) return std::nullopt;
   const auto signature = signature_of(slot.word.load(acquire), slot.count.load(acquire));
   CallRecord call;
-  call.number = number;
+  call.number = key;
   call.plan_hash = slot.plan.load(acquire);
   call.thread = slot.thread.load(acquire);
   const std::uint64_t state = slot.state.load(acquire);
-  if (slot.number.load(std::memory_order_relaxed) != number || !signature || state < 1 || state > 3)
+  if (slot.number.load(std::memory_order_relaxed) != key || !signature || state < 1 || state > 3)
     return std::nullopt;
   call.signature = *signature;
   call.state = static_cast<CallState>(state);
@@ -33,8 +35,55 @@ void RankPage::refuse(const Signature& signature) noexcept {
   CallRecord call;
   call.signature = signature;
   call.state = CallState::refused;
+  const auto& begun = signature.point_to_point() ? messages_ : last_;
   // Number 0 means nothing; the first call refused before any other has 1.
-  write(refused_, call, last_.load(std::memory_order_relaxed) + 1);
+  write(refused_, call, begun.load(std::memory_order_relaxed) + 1);
+}
+
+std::uint64_t RankPage::begin_message(const CallRecord& call) noexcept {
+  const std::uint64_t place = messages_.load(std::memory_order_relaxed) + 1;
+  CallRecord written = call;
+  written.plan_hash = call.number;
+  write(message_slots_[place % ring], written, place);
+  messages_.store(place, std::memory_order_release);  // pairs with messages()
+  return place;
+}
+
+void RankPage::finish_message(std::uint64_t place) noexcept {
+  message_slots_[place % ring].state.store(static_cast<std::uint64_t>(CallState::finished),
+                                           std::memory_order_release);
+}
+
+std::optional<CallRecord> RankPage::message(std::uint64_t place) const noexcept {
+  auto call = read(message_slots_[place % ring], place);
+  if (call) call->number = std::exchange(call->plan_hash, 0);
+  return call;
+}
+
+void RankPage::stuck(int peer) noexcept {
+  const std::uint64_t times = (stuck_.load(std::memory_order_relaxed) >> 32) + 1;
+  // After what was tried, and before what is looked at next (pairs with stuck_times()).
+  stuck_.exchange(times << 32 | static_cast<std::uint32_t>(peer + 1), std::memory_order_seq_cst);
+}
+
+RankPage::Stuck RankPage::stuck_times(int ranks) const noexcept {
+  const std::uint64_t word = stuck_.load(std::memory_order_seq_cst);
+  const std::uint64_t peer = word & 0xffffffff;
+  return {static_cast<std::uint32_t>(word >> 32),
+          peer <= static_cast<std::uint64_t>(ranks) ? static_cast<int>(peer) - 1 : -1};
+}
+
+std::optional<RankPage::History> RankPage::history() const noexcept {
+  for (int tries = 0; tries < 100; ++tries) {
+    // The chain is that of `calls` unless the next call was recorded already (pairs with begin()).
+    const std::uint64_t calls = last_.load(std::memory_order_acquire);
+    const std::uint64_t chain = chain_.load(std::memory_order_acquire);
+    const Slot& next = slots_[(calls + 1) % ring];
+    if (next.number.load(std::memory_order_acquire) != calls + 1 &&
+        last_.load(std::memory_order_relaxed) == calls)
+      return History{calls, chain};
+  }
+  return std::nullopt;
 }
 
 std::optional<CallRecord> RankPage::record(std::uint64_t number) const noexcept {

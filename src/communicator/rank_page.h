@@ -27,12 +27,13 @@ struct Cause {
 /// How far a recorded call has come.
 enum class CallState : std::uint8_t { under_way = 1, finished = 2, refused = 3 };
 
-/// A collective call as its caller's peers see it.
+/// A call as its caller's peers see it.
 struct CallRecord {
+  /// Counts the collectives of a rank, or its messages to or from one peer, from 1.
   std::uint64_t number = 0;
   Signature signature;
-  std::uint64_t plan_hash = 0;
-  std::uint64_t thread = 0;  // of the system, for reports
+  std::uint64_t plan_hash = 0;  // of a collective
+  std::uint64_t thread = 0;     // of the system, for reports
   CallState state = CallState::under_way;
 };
 
@@ -40,9 +41,13 @@ struct CallRecord {
 /// trusts nothing: every value is checked as it is read, and records carry their number at both
 /// ends of the reading, so that one that is being overwritten, or whose writer was killed, is
 /// nothing.
+///
+/// It holds two rings of records: of the last 256 collectives by their number, and of the last 256
+/// sends and receives by their place, which counts both from 1. A record stays `under_way` for ever
+/// if its call failed.
 class RankPage {
  public:
-  static constexpr std::uint64_t magic_word = 0x6b686f726f2d3031;
+  static constexpr std::uint64_t magic_word = 0x6b686f726f2d3032;
   static constexpr std::size_t ring = 256;
 
   /// Who wrote the page. Set before the memory is shown to anybody, then constant.
@@ -64,8 +69,18 @@ class RankPage {
   /// Records the begin of a collective and chains it. Plain stores and one release.
   void begin(const CallRecord& call) noexcept;
   void finish(std::uint64_t number) noexcept;
+  /// Records the begin of a send or receive, and returns its place.
+  std::uint64_t begin_message(const CallRecord& call) noexcept;
+  void finish_message(std::uint64_t place) noexcept;
+  /// Says that of the sends and receives that began only the last is under way.
+  void older_messages_ended() noexcept {
+    open_from_.store(messages_.load(std::memory_order_relaxed), std::memory_order_release);
+  }
   /// Records a call that was refused for its arguments; it takes no number.
   void refuse(const Signature& signature) noexcept;
+  /// Says that its calls under way could not go on when they were tried just now. `peer` is whom a
+  /// collective waits for; -1: unknown.
+  void stuck(int peer) noexcept;
   // These two may be called from any thread, and doorbells may be rung right after them.
 
   /// Tells the first cause; the caller sees to it that it is posted once.
@@ -79,10 +94,29 @@ class RankPage {
   std::uint64_t calls() const noexcept { return last_.load(std::memory_order_acquire); }
   /// The hash chained over all collectives up to calls().
   std::uint64_t chain() const noexcept { return chain_.load(std::memory_order_acquire); }
+  /// The two at one moment; nothing if calls follow each other too fast to see one.
+  struct History {
+    std::uint64_t calls = 0;
+    std::uint64_t chain = 0;
+  };
+  std::optional<History> history() const noexcept;
   /// Nothing if it has not begun, was overwritten, or is not what a correct rank writes.
   std::optional<CallRecord> record(std::uint64_t number) const noexcept;
-  /// The last refused call, with `number` = how many collectives had begun before it.
+  /// The place of the last send or receive that began; 0 before the first.
+  std::uint64_t messages() const noexcept { return messages_.load(std::memory_order_acquire); }
+  /// Those before this place have ended.
+  std::uint64_t messages_open_from() const noexcept {
+    return open_from_.load(std::memory_order_acquire);
+  }
+  std::optional<CallRecord> message(std::uint64_t place) const noexcept;
+  /// The last refused call, with `number` = how many collectives, or messages if it was one, had
+  /// begun before it.
   std::optional<CallRecord> refused() const noexcept;
+  struct Stuck {
+    std::uint32_t times = 0;  // that it was said; 0: never
+    int peer = -1;
+  };
+  Stuck stuck_times(int ranks) const noexcept;
   /// Costs one load while there is none.
   bool posted() const noexcept { return cause_.load(std::memory_order_relaxed) != 0; }
   std::optional<Cause> notice(int ranks) const noexcept;
@@ -97,8 +131,8 @@ class RankPage {
     std::atomic<std::uint64_t> thread{0};
     std::atomic<std::uint64_t> state{0};
   };
-  static void write(Slot& slot, const CallRecord& call, std::uint64_t number) noexcept;
-  static std::optional<CallRecord> read(const Slot& slot, std::uint64_t number) noexcept;
+  static void write(Slot& slot, const CallRecord& call, std::uint64_t key) noexcept;
+  static std::optional<CallRecord> read(const Slot& slot, std::uint64_t key) noexcept;
 
   DoorbellWord doorbell_{};
   Identity identity_;
@@ -107,13 +141,17 @@ class RankPage {
   alignas(64) std::atomic<std::uint32_t> closed_{0};
   alignas(64) std::atomic<std::uint64_t> last_{0};
   std::atomic<std::uint64_t> chain_{0};
+  alignas(64) std::atomic<std::uint64_t> messages_{0};
+  std::atomic<std::uint64_t> open_from_{0};
+  std::atomic<std::uint64_t> stuck_{0};
   Slot refused_;
   std::array<Slot, ring> slots_;
+  std::array<Slot, ring> message_slots_;  // `plan` holds the number, `number` the place
 };
 
 // The writer's side is on the way of every call, hence inline.
 
-inline void RankPage::write(Slot& slot, const CallRecord& call, std::uint64_t number) noexcept {
+inline void RankPage::write(Slot& slot, const CallRecord& call, std::uint64_t key) noexcept {
   // Whoever sees one of the new words sees that the old number is gone (pairs with read()).
   constexpr auto release = std::memory_order_release;
   slot.number.store(0, std::memory_order_relaxed);
@@ -122,17 +160,21 @@ inline void RankPage::write(Slot& slot, const CallRecord& call, std::uint64_t nu
   slot.plan.store(call.plan_hash, release);
   slot.thread.store(call.thread, release);
   slot.state.store(static_cast<std::uint64_t>(call.state), release);
-  slot.number.store(number, release);
+  slot.number.store(key, release);
+}
+
+/// The hash over all calls up to one, from that over those before it. Odd multipliers keep every
+/// call's bits; this is on the way of every call, so no more than that.
+inline std::uint64_t chained(std::uint64_t chain, const Signature& call) noexcept {
+  return (std::rotl(chain, 23) ^ call.word() ^ call.count * 0x9e3779b97f4a7c15u) *
+         0xbf58476d1ce4e5b9u;
 }
 
 inline void RankPage::begin(const CallRecord& call) noexcept {
   write(slots_[call.number % ring], call, call.number);
-  // Odd multipliers keep every call's bits; this is on the way of every call, so no more than that.
-  const std::uint64_t old = chain_.load(std::memory_order_relaxed);
-  chain_.store(
-      (std::rotl(old, 23) ^ call.signature.word() ^ call.signature.count * 0x9e3779b97f4a7c15u) *
-          0xbf58476d1ce4e5b9u,
-      std::memory_order_relaxed);
+  // Whoever sees the new chain sees that the record is there (pairs with history()).
+  chain_.store(chained(chain_.load(std::memory_order_relaxed), call.signature),
+               std::memory_order_release);
   last_.store(call.number, std::memory_order_release);
 }
 

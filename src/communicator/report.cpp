@@ -4,26 +4,50 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <vector>
+#include <utility>
 
 namespace khoro {
 namespace {
 
-constexpr std::string_view advice =
-    "the communicator is unusable: destroy it and restart the job, or make a new one without it";
-
-std::string list(const std::vector<int>& ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    if (i > 0) text += i + 1 == ranks.size() ? " and " : ", ";
-    text += std::to_string(ranks[i]);
-  }
-  return text;
-}
-
 std::string during(const Cause& cause) {
   if (cause.operation == 0) return " while no operation was under way";
   return " during " + title(cause.kind, cause.operation);
+}
+
+/// Of a deadline that passed on another rank.
+std::string late(const Cause& cause, const Peers& peers) {
+  if (cause.operation == 0) return "a deadline passed";
+  std::string text = title(cause.kind, cause.operation) + " was not done by the deadline: ";
+  const bool message = Signature{cause.kind}.point_to_point();
+  if (cause.culprit < 0)
+    text += "it is not known for whom it waited";
+  else if (message || peers.page(cause.culprit).calls() >= cause.operation)
+    text += "it waited for " + peers.who(cause.culprit);
+  else
+    text += peers.who(cause.culprit) + " did not call it";
+  return text;
+}
+
+/// "; the call is khoroAllReduce(...)", if it is a collective that some rank has recorded.
+std::string called(const Cause& cause, const Peers& peers) {
+  if (cause.operation == 0 || Signature{cause.kind}.point_to_point()) return {};
+  for (int rank = 0; rank < peers.ranks(); ++rank)
+    if (const auto call = peers.page(rank).record(cause.operation))
+      return "; the call is " + describe(call->signature);
+  return {};
+}
+
+std::string_view advice(Code code) {
+  switch (code) {
+    case Code::timeout:
+      return "look at what that rank does instead, or set a longer deadline with "
+             "khoroCommSetDeadline";
+    case Code::peer_died:
+      return "look at the output of that process for why; this communicator is unusable: destroy "
+             "it and restart the job, or make a new one without that rank";
+    default:
+      return "this communicator is unusable: destroy it and restart the job, or make a new one";
+  }
 }
 
 struct Opinion {
@@ -59,6 +83,15 @@ std::string describe_call(const Opinion& opinion, bool plans_differ) {
 
 }  // namespace
 
+std::string list_ranks(const std::vector<int>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (i > 0) text += i + 1 == ranks.size() ? " and " : ", ";
+    text += std::to_string(ranks[i]);
+  }
+  return text;
+}
+
 std::string words(const Cause& cause, int reporter, const Peers& peers) {
   std::string text;
   const std::string who = peers.who(cause.culprit);
@@ -70,8 +103,7 @@ std::string words(const Cause& cause, int reporter, const Peers& peers) {
       text = who + " aborted the communicator" + during(cause);
       break;
     case Code::timeout:
-      text = cause.culprit < 0 ? "the deadline passed" : who + " did not come by the deadline";
-      text += during(cause);
+      text = late(cause, peers);
       break;
     case Code::mismatch:
       text = who + " made another call than its peers" + during(cause);
@@ -82,14 +114,14 @@ std::string words(const Cause& cause, int reporter, const Peers& peers) {
   }
   if (reporter >= 0 && reporter != cause.culprit)
     text += fmt::format(", reported by rank {}", reporter);
-  return fmt::format("{}; {}", text, advice);
+  return fmt::format("{}{}; {}", text, called(cause, peers), advice(cause.code));
 }
 
-std::string missing_ranks(const Peers& peers, std::uint64_t number) {
+std::vector<int> missing_ranks(const Peers& peers, std::uint64_t number) {
   std::vector<int> missing;
   for (int rank = 0; rank < peers.ranks(); ++rank)
     if (peers.page(rank).calls() < number) missing.push_back(rank);
-  return missing.empty() ? "" : list(missing);
+  return missing;
 }
 
 std::optional<Finding> compare_calls(const Peers& peers, std::uint64_t number) {
@@ -99,39 +131,139 @@ std::optional<Finding> compare_calls(const Peers& peers, std::uint64_t number) {
     return opinion.call.signature == calls.front().call.signature;
   });
   const bool majority = calls[0].ranks.size() > calls[1].ranks.size();
-  std::string text = fmt::format("operation #{} does not match:", number);
-  std::size_t odd = majority ? 1 : 0;
-  for (std::size_t i = odd; i < calls.size(); ++i)
-    text += fmt::format("{} {} called {}", i == odd ? "" : ",", list(calls[i].ranks),
+  std::string text = fmt::format("collective #{} is not the same call on every rank: ", number);
+  std::size_t seen = 0;
+  for (std::size_t i = majority ? 1 : 0; i < calls.size(); ++i) {
+    seen += calls[i].ranks.size();
+    text += fmt::format("{} called {}, ", list_ranks(calls[i].ranks),
                         describe_call(calls[i], plans_differ));
-  if (majority) text += fmt::format(", the others {}", describe_call(calls[0], plans_differ));
-  text += "; make the same calls in the same order on every rank";
+  }
+  if (majority) {
+    const bool all = seen + calls[0].ranks.size() == static_cast<std::size_t>(peers.ranks());
+    text += fmt::format("{} called {}, ", all ? "the others" : list_ranks(calls[0].ranks),
+                        describe_call(calls[0], plans_differ));
+  }
+  text.replace(text.size() - 2, 2, "; ");
+  text += plans_differ ? "run the same Khoro with the same settings on every rank"
+                       : "make the same calls in the same order on every rank";
   Cause cause{Code::mismatch, calls[majority ? 1 : 0].ranks.front(), calls[0].call.signature.kind,
               number};
   return Finding{cause, text};
 }
 
+namespace {
+
+/// The number of a collective that the two called differently: the first that their records show,
+/// or the last that both have called where those have been overwritten. Nothing if they agree.
+std::optional<std::uint64_t> first_difference(const RankPage& one, const RankPage& other) {
+  const auto a = one.history(), b = other.history();
+  if (!a || !b) return std::nullopt;
+  const RankPage& page = a->calls >= b->calls ? one : other;
+  const auto [behind, ahead] = a->calls >= b->calls ? std::pair(*b, *a) : std::pair(*a, *b);
+  if (ahead.calls - behind.calls >= RankPage::ring) return std::nullopt;
+  std::uint64_t chain = behind.chain;
+  for (std::uint64_t number = behind.calls + 1; number <= ahead.calls; ++number) {
+    const auto call = page.record(number);
+    if (!call) return std::nullopt;
+    chain = chained(chain, call->signature);
+  }
+  if (chain == ahead.chain) return std::nullopt;
+  const std::uint64_t kept = ahead.calls > RankPage::ring ? ahead.calls - RankPage::ring : 0;
+  for (std::uint64_t number = kept + 1; number <= behind.calls; ++number) {
+    const auto mine = one.record(number), its = other.record(number);
+    if (mine && its && mine->signature != its->signature) return number;
+  }
+  return behind.calls;
+}
+
+}  // namespace
+
+std::optional<Finding> compare_histories(const Peers& peers) {
+  const int next = (peers.rank() + 1) % peers.ranks();
+  const auto number = first_difference(peers.page(peers.rank()), peers.page(next));
+  if (!number) return std::nullopt;
+  if (auto found = compare_calls(peers, *number)) return found;
+  const auto call = peers.page(next).record(*number);
+  return Finding{
+      {Code::mismatch, next, call ? call->signature.kind : CallKind::allreduce, *number},
+      fmt::format("ranks {} and {} did not make the same calls before collective #{}, but so far "
+                  "back that their records are overwritten; make the same calls in the same order "
+                  "on every rank",
+                  peers.rank(), next, *number)};
+}
+
+std::optional<CallRecord> find_message(const RankPage& page, CallKind kind, int peer,
+                                       std::uint64_t number) {
+  const std::uint64_t last = page.messages();
+  for (std::uint64_t back = 0; back < RankPage::ring && back < last; ++back) {
+    auto call = page.message(last - back);
+    if (call && call->signature.kind == kind && call->signature.peer == peer &&
+        (number == 0 || call->number == number))
+      return call;
+  }
+  return std::nullopt;
+}
+
+std::optional<Finding> compare_messages(const Peers& peers, int sender, int receiver,
+                                        std::uint64_t number) {
+  if (receiver < 0) {
+    for (int rank = 0; rank < peers.ranks(); ++rank)
+      if (auto found = compare_messages(peers, sender, rank, number)) return found;
+    return std::nullopt;
+  }
+  const auto sent = find_message(peers.page(sender), CallKind::send, receiver, number);
+  const auto received = find_message(peers.page(receiver), CallKind::recv, sender, number);
+  if (!sent || !received ||
+      (sent->signature.count == received->signature.count &&
+       sent->signature.dtype == received->signature.dtype))
+    return std::nullopt;
+  return Finding{
+      {Code::mismatch, sender, CallKind::recv, number},
+      fmt::format("message #{} from rank {} to rank {} is not the same at both ends: rank {} "
+                  "called {}, rank {} called {}; name the same count and type at both",
+                  number, sender, receiver, sender, describe(sent->signature), receiver,
+                  describe(received->signature))};
+}
+
+std::optional<CallRecord> refused_instead(const Peers& peers, int rank, const CallRecord& call) {
+  const auto refused = peers.page(rank).refused();
+  if (!refused) return std::nullopt;
+  if (!call.signature.point_to_point()) {
+    // It has begun no collective since, and lacks this one.
+    const bool next = refused->number + 1 == call.number && !refused->signature.point_to_point();
+    return next && peers.page(rank).calls() < call.number ? refused : std::nullopt;
+  }
+  const CallKind wanted = call.signature.kind == CallKind::send ? CallKind::recv : CallKind::send;
+  const bool meant = refused->signature.kind == wanted && refused->signature.peer == peers.rank() &&
+                     refused->number == peers.page(rank).messages();
+  return meant ? refused : std::nullopt;
+}
+
 Finding timed_out(const Peers& peers, const CallRecord& call, int waited_for,
                   std::int64_t deadline_ms) {
   Cause cause{Code::timeout, waited_for, call.signature.kind, call.number};
-  std::string text = fmt::format("{} (#{}) was not done after {} ms: ", describe(call.signature),
-                                 call.number, deadline_ms);
-  const std::string missing =
-      call.signature.point_to_point() ? "" : missing_ranks(peers, call.number);
+  const bool whole = deadline_ms % 1000 == 0;
+  std::string text =
+      fmt::format("{} was not done after {} {}: ", title(call.signature, call.number),
+                  whole ? deadline_ms / 1000 : deadline_ms, whole ? "s" : "ms");
+  std::vector<int> missing;
+  if (!call.signature.point_to_point()) missing = missing_ranks(peers, call.number);
   if (!missing.empty()) {
-    for (int rank = peers.ranks() - 1; rank >= 0; --rank)
-      if (peers.page(rank).calls() < call.number) cause.culprit = rank;
-    text += missing + " did not call it";
-    const auto refused = peers.page(cause.culprit).refused();
-    if (refused && refused->number + 1 == call.number)
-      text += fmt::format(" (rank {} had a {} refused for its arguments)", cause.culprit,
-                          describe(refused->signature));
+    cause.culprit = missing.front();
+    text += fmt::format("{} did not call it", list_ranks(missing));
   } else if (waited_for >= 0) {
     text += fmt::format("rank {} waited for {}", peers.rank(), peers.who(waited_for));
   } else {
     text += "every rank called it";
   }
-  text += "; look at what that rank does, or set a longer deadline with khoroCommSetDeadline";
+  if (cause.culprit >= 0)
+    if (const auto refused = refused_instead(peers, cause.culprit, call))
+      text += fmt::format(", and on rank {} {} was refused for its arguments", cause.culprit,
+                          describe(refused->signature));
+  text += fmt::format(
+      "; the call is {}; look at what {} instead, or set a longer deadline with "
+      "khoroCommSetDeadline",
+      describe(call.signature), missing.size() > 1 ? "these ranks do" : "that rank does");
   return {cause, text};
 }
 

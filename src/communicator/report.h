@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "communicator/peers.h"
 
@@ -15,20 +16,40 @@ struct Finding {
   std::string message;
 };
 
+/// "rank 3", "ranks 1, 4 and 5".
+std::string list_ranks(const std::vector<int>& ranks);
+
 /// The words for a cause: what happened, to which operation, who is to blame, and what to do.
 /// `reporter` is the rank that told it, or -1 if this rank found it itself.
 std::string words(const Cause& cause, int reporter, const Peers& peers);
 
-/// "rank 3", "ranks 1, 4 and 5": those that have not begun collective `number`. Empty if none.
-std::string missing_ranks(const Peers& peers, std::uint64_t number);
+/// Those that have not begun collective `number`.
+std::vector<int> missing_ranks(const Peers& peers, std::uint64_t number);
 
 /// Compares what all ranks called as collective `number`, from their records. Nothing if all that
 /// have called it agree. Names the odd ranks and both calls, or all calls where there is no
 /// majority.
 std::optional<Finding> compare_calls(const Peers& peers, std::uint64_t number);
 
-/// Why a collective was not done by its deadline: who has not called it, else whom this rank
-/// waited for (-1: unknown).
+/// Compares all collectives that this rank and the next one have made, by their chains; that goes
+/// as long as they are less than 256 calls apart. Names them as compare_calls().
+std::optional<Finding> compare_histories(const Peers& peers);
+
+/// Compares the two ends of message `number` from `sender`, from their records. Without `receiver`
+/// (-1) it looks for one whose end differs.
+std::optional<Finding> compare_messages(const Peers& peers, int sender, int receiver,
+                                        std::uint64_t number);
+
+/// The last such send or receive of rank `rank`, if its record is still there: by its number among
+/// those to or from `peer`, or whatever was the last one (0).
+std::optional<CallRecord> find_message(const RankPage& page, CallKind kind, int peer,
+                                       std::uint64_t number);
+
+/// The call that `rank` had refused in the place of `call`, which a peer waits for it to make.
+std::optional<CallRecord> refused_instead(const Peers& peers, int rank, const CallRecord& call);
+
+/// Why a call was not done by its deadline: who has not called it, else whom this rank waited for
+/// (-1: unknown).
 Finding timed_out(const Peers& peers, const CallRecord& call, int waited_for,
                   std::int64_t deadline_ms);
 

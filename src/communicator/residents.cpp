@@ -14,6 +14,10 @@ Residents& Residents::of_process() {
 
 void Residents::add(Communicator& communicator) {
   const std::lock_guard lock(mutex_);
+  const auto sibling = std::find_if(all_.begin(), all_.end(), [&](const Communicator* each) {
+    return each->identity() == communicator.identity();
+  });
+  communicator.count_as(sibling == all_.end() ? ++made_ : (*sibling)->ordinal());
   all_.push_back(&communicator);
 }
 
@@ -27,6 +31,11 @@ void Residents::visit_siblings(const Communicator& of,
   const std::lock_guard lock(mutex_);
   for (Communicator* each : all_)
     if (each != &of && each->identity() == of.identity() && of.beside(each->rank())) visit(*each);
+}
+
+void Residents::visit_all(const std::function<void(const Communicator&)>& visit) const noexcept {
+  const std::lock_guard lock(mutex_);
+  for (const Communicator* each : all_) visit(*each);
 }
 
 }  // namespace khoro

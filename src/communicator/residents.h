@@ -15,6 +15,7 @@ class Residents {
  public:
   static Residents& of_process();
 
+  /// Gives the communicator its ordinal.
   void add(Communicator& communicator);
   /// Blocks while somebody visits: the communicator is visited no more when it returns.
   void remove(Communicator& communicator) noexcept;
@@ -22,10 +23,14 @@ class Residents {
   /// none of them goes away meanwhile. `visit` must not visit.
   void visit_siblings(const Communicator& of,
                       const std::function<void(Communicator&)>& visit) const noexcept;
+  /// Calls `visit` for every communicator of this process; none of them goes away meanwhile.
+  /// `visit` must not visit.
+  void visit_all(const std::function<void(const Communicator&)>& visit) const noexcept;
 
  private:
   mutable std::mutex mutex_;
   std::vector<Communicator*> all_;
+  int made_ = 0;
 };
 
 }  // namespace khoro

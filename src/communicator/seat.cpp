@@ -45,13 +45,15 @@ struct Watching {
   std::vector<Control::Watch> watches;  // dropped before it
 };
 
-/// Has the communicator told when a process ends in which ranks of it live. Null if all ranks live
-/// in this one.
+/// Has the communicator look at its peers now and then, and told when a process ends in which ranks
+/// of it live. Null if it has no peers.
 std::shared_ptr<void> watch_peers(Communicator& communicator, const Membership& membership) {
-  std::shared_ptr<Watching> watching;
+  if (membership.members.size() < 2) return nullptr;
+  auto watching = std::make_shared<Watching>(Watching{Process::self().control(), {}});
+  watching->watches.push_back(watching->control->every(
+      std::chrono::milliseconds(500), [&communicator] { communicator.look_at_peers(); }));
   for (const Introduction& member : membership.members) {
     if (!member.pidfd) continue;
-    if (!watching) watching = std::make_shared<Watching>(Watching{Process::self().control(), {}});
     std::vector<int> ranks;
     for (const Introduction& each : membership.members)
       if (each.process == member.process) ranks.push_back(each.rank);

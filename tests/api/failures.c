@@ -181,8 +181,8 @@ static void collectives_differ(khoroComm_t comm, int rank, int ranks) {
       rank == 1 ? khoroAllGather(in[rank], out[rank], 64, khoroFloat32, comm, NULL)
                 : khoroAllReduce(in[rank], out[rank], 64, khoroFloat32, khoroSum, comm, NULL);
   CHECK(result == khoroMismatch);
-  check_cause("rank 1", "allgather");
-  CHECK_WORDS("allreduce");
+  check_cause("rank 1", "khoroAllGather(64 x khoroFloat32)");
+  CHECK_WORDS("khoroAllReduce(64 x khoroFloat32, khoroSum)");
 }
 
 static void sizes_of_a_message_differ(khoroComm_t comm, int rank, int ranks) {
@@ -195,7 +195,7 @@ static void sizes_of_a_message_differ(khoroComm_t comm, int rank, int ranks) {
     CHECK(wait_for_async_error(comm) == khoroMismatch);
   } else {
     CHECK_RESULT(khoroMismatch, khoroRecv(buffer, 5, khoroInt32, 0, comm, NULL));
-    check_cause("rank 0", "recv");
+    check_cause("rank 0 called khoroSend(4", "rank 1 called khoroRecv(5");
   }
 }
 

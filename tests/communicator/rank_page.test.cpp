@@ -73,6 +73,51 @@ TEST_CASE("a refused call is seen with how many had begun before it", "[communic
   CHECK(page.refused()->signature.count == 10);
 }
 
+TEST_CASE("sends and receives have a ring of their own", "[communicator]") {
+  RankPage page({});
+  CHECK(page.messages() == 0);
+  CHECK_FALSE(page.message(1));
+  CallRecord sent = call(7, 9);
+  sent.signature.kind = CallKind::send;
+  for (std::uint64_t place = 1; place <= 300; ++place) CHECK(page.begin_message(sent) == place);
+  CHECK(page.calls() == 0);
+  CHECK(page.messages() == 300);
+  CHECK_FALSE(page.message(44));
+  REQUIRE(page.message(45));
+  CHECK(page.message(45)->number == 7);
+  CHECK(page.message(45)->signature == sent.signature);
+  CHECK(page.message(45)->state == CallState::under_way);
+  page.finish_message(45);
+  CHECK(page.message(45)->state == CallState::finished);
+  CHECK(page.messages_open_from() == 0);
+  page.older_messages_ended();
+  CHECK(page.messages_open_from() == 300);
+}
+
+TEST_CASE("how often a rank was stuck, and for whom, reads back", "[communicator]") {
+  RankPage page({});
+  CHECK(page.stuck_times(4).times == 0);
+  page.stuck(-1);
+  CHECK(page.stuck_times(4).times == 1);
+  CHECK(page.stuck_times(4).peer == -1);
+  page.stuck(3);
+  CHECK(page.stuck_times(4).times == 2);
+  CHECK(page.stuck_times(4).peer == 3);
+  CHECK(page.stuck_times(3).peer == -1);
+}
+
+TEST_CASE("a chain is read with the number of calls that it is of", "[communicator]") {
+  RankPage page({});
+  std::uint64_t chain = 0;
+  for (std::uint64_t number = 1; number <= 600; ++number) {
+    page.begin(call(number, number));
+    chain = chained(chain, call(number, number).signature);
+    REQUIRE(page.history());
+    CHECK(page.history()->calls == number);
+    CHECK(page.history()->chain == chain);
+  }
+}
+
 TEST_CASE("a notice reads back, with and without a culprit", "[communicator]") {
   for (int culprit = -1; culprit < 4; ++culprit) {
     RankPage page({});
@@ -107,6 +152,11 @@ TEST_CASE("whatever a peer writes, what is read is a legal value", "[communicato
         CHECK(static_cast<int>(record->signature.kind) < call_kinds);
         CHECK_FALSE(describe(record->signature).empty());
       }
+    for (std::uint64_t place : {words[46], page->messages(), std::uint64_t{1}})
+      if (const auto message = page->message(place))
+        CHECK_FALSE(describe(message->signature).empty());
+    CHECK(page->stuck_times(4).peer < 4);
+    static_cast<void>(page->history());
     if (const auto refused = page->refused()) CHECK_FALSE(describe(refused->signature).empty());
   }
 }

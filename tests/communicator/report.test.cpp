@@ -1,43 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "communicator/report.h"
 
-#include <memory>
 #include <string>
-#include <vector>
 
 #include "support/catch.h"
+#include "support/rank_pages.h"
 
 using namespace khoro;
+using test::RankPages;
+using test::sum_of;
 
 namespace {
-
-/// Rank pages in plain memory.
-struct Ranks {
-  explicit Ranks(int count) {
-    std::vector<Peers::Member> members;
-    for (int rank = 0; rank < count; ++rank) {
-      pages.push_back(std::make_unique<RankPage>(RankPage::Identity()));
-      members.push_back(
-          {pages.back().get(), Doorbell(pages.back()->doorbell(), -1), 100 + rank, false});
-    }
-    peers = std::make_unique<Peers>(0, std::move(members));
-  }
-
-  void call(int rank, std::uint64_t number, Signature signature, std::uint64_t plan = 1) {
-    CallRecord record;
-    record.number = number;
-    record.signature = signature;
-    record.plan_hash = plan;
-    pages[static_cast<std::size_t>(rank)]->begin(record);
-  }
-
-  std::vector<std::unique_ptr<RankPage>> pages;
-  std::unique_ptr<Peers> peers;
-};
-
-constexpr Signature sum_of(std::uint64_t count) {
-  return {CallKind::allreduce, Dtype::f32, Reduction::sum, 0, count};
-}
 
 bool says(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
@@ -46,7 +19,7 @@ bool says(const std::string& text, const std::string& part) {
 }  // namespace
 
 TEST_CASE("equal calls do not disagree, however many have come", "[communicator]") {
-  Ranks ranks(3);
+  RankPages ranks(3);
   CHECK_FALSE(compare_calls(*ranks.peers, 1));
   ranks.call(2, 1, sum_of(5));
   CHECK_FALSE(compare_calls(*ranks.peers, 1));
@@ -56,7 +29,7 @@ TEST_CASE("equal calls do not disagree, however many have come", "[communicator]
 }
 
 TEST_CASE("the odd rank is named with both calls", "[communicator]") {
-  Ranks ranks(4);
+  RankPages ranks(4);
   for (int rank = 0; rank < 4; ++rank)
     ranks.call(rank, 1, rank == 2 ? Signature{CallKind::barrier} : sum_of(5));
   const auto found = compare_calls(*ranks.peers, 1);
@@ -64,21 +37,23 @@ TEST_CASE("the odd rank is named with both calls", "[communicator]") {
   CHECK(found->cause.code == Code::mismatch);
   CHECK(found->cause.culprit == 2);
   CHECK(found->cause.operation == 1);
-  CHECK(says(found->message, "rank 2 called barrier, the others allreduce of 5 x f32, sum"));
+  CHECK(says(found->message,
+             "rank 2 called khoroBarrier(), the others called khoroAllReduce(5 x khoroFloat32, "
+             "khoroSum)"));
 }
 
 TEST_CASE("without a majority all calls are named", "[communicator]") {
-  Ranks ranks(2);
+  RankPages ranks(2);
   ranks.call(0, 1, sum_of(5));
   ranks.call(1, 1, sum_of(6));
   const auto found = compare_calls(*ranks.peers, 1);
   REQUIRE(found);
-  CHECK(says(found->message, "rank 0 called allreduce of 5"));
-  CHECK(says(found->message, "rank 1 called allreduce of 6"));
+  CHECK(says(found->message, "rank 0 called khoroAllReduce(5 x"));
+  CHECK(says(found->message, "rank 1 called khoroAllReduce(6 x"));
 }
 
 TEST_CASE("equal calls with unequal plans disagree, and the plans are named", "[communicator]") {
-  Ranks ranks(2);
+  RankPages ranks(2);
   ranks.call(0, 1, sum_of(5), 0xabc);
   ranks.call(1, 1, sum_of(5), 0xdef);
   const auto found = compare_calls(*ranks.peers, 1);
@@ -88,7 +63,7 @@ TEST_CASE("equal calls with unequal plans disagree, and the plans are named", "[
 }
 
 TEST_CASE("a deadline names the ranks that have not come", "[communicator]") {
-  Ranks ranks(4);
+  RankPages ranks(4);
   ranks.call(0, 1, sum_of(5));
   ranks.call(2, 1, sum_of(5));
   CallRecord mine;
@@ -107,7 +82,7 @@ TEST_CASE("a deadline names the ranks that have not come", "[communicator]") {
 }
 
 TEST_CASE("words name culprit, operation, reporter and what to do", "[communicator]") {
-  Ranks ranks(3);
+  RankPages ranks(3);
   const std::string died = words({Code::peer_died, 2, CallKind::allreduce, 17}, 1, *ranks.peers);
   CHECK(says(died, "rank 2 (pid 102) died during allreduce #17, reported by rank 1"));
   CHECK(says(died, "restart"));
@@ -115,4 +90,78 @@ TEST_CASE("words name culprit, operation, reporter and what to do", "[communicat
              "while no operation was under way"));
   CHECK(says(words({Code::aborted, 1, CallKind::allreduce, 0}, 1, *ranks.peers),
              "rank 1 (pid 101) aborted"));
+}
+
+TEST_CASE("calls that nobody waited in are compared by their chains", "[communicator]") {
+  RankPages ranks(3);
+  for (int call = 0; call < 1'000; ++call)
+    for (int rank = 0; rank < 3; ++rank) ranks.done(rank, sum_of(0));
+  CHECK_FALSE(compare_histories(*ranks.peers));
+  // One of them may be ahead.
+  for (int call = 0; call < 255; ++call) ranks.done(0, sum_of(0));
+  CHECK_FALSE(compare_histories(*ranks.peers));
+  ranks.done(1, test::broadcast_of(0, 2));
+  const auto found = compare_histories(*ranks.peers);
+  REQUIRE(found);
+  CHECK(found->cause.code == Code::mismatch);
+  CHECK(found->cause.operation == 1'001);
+  CHECK(says(found->message, "rank 0 called khoroAllReduce(0 x khoroFloat32, khoroSum)"));
+  CHECK(says(found->message, "rank 1 called khoroBroadcast(0 x khoroFloat32, root 2)"));
+}
+
+TEST_CASE("a difference is seen after its records have been overwritten", "[communicator]") {
+  RankPages ranks(2);
+  ranks.done(0, sum_of(0));
+  ranks.done(1, Signature{CallKind::allgather});
+  for (int call = 0; call < 300; ++call)
+    for (int rank = 0; rank < 2; ++rank) ranks.done(rank, sum_of(0));
+  const auto found = compare_histories(*ranks.peers);
+  REQUIRE(found);
+  CHECK(says(found->message, "ranks 0 and 1 did not make the same calls before collective #301"));
+}
+
+TEST_CASE("ranks too far apart to be compared are not said to differ", "[communicator]") {
+  RankPages ranks(2);
+  for (int call = 0; call < 1'000; ++call) ranks.done(0, sum_of(0));
+  CHECK_FALSE(compare_histories(*ranks.peers));
+  for (int call = 0; call < 1'000; ++call) ranks.done(1, sum_of(0));
+  CHECK_FALSE(compare_histories(*ranks.peers));
+}
+
+TEST_CASE("the ends of a message are compared by rank and number", "[communicator]") {
+  RankPages ranks(3);
+  for (std::uint64_t number = 1; number < 5; ++number) {
+    ranks.message(1, test::send_to(2, number), number);
+    ranks.message(1, test::send_to(0, 9), number);
+    ranks.message(2, test::recv_from(1, number == 4 ? 5 : number), number);
+  }
+  CHECK_FALSE(compare_messages(*ranks.peers, 1, 2, 3));
+  CHECK_FALSE(compare_messages(*ranks.peers, 1, -1, 3));
+  for (const int receiver : {2, -1}) {
+    const auto found = compare_messages(*ranks.peers, 1, receiver, 4);
+    REQUIRE(found);
+    CHECK(says(found->message, "rank 1 called khoroSend(4 x khoroInt32, to rank 2)"));
+    CHECK(says(found->message, "rank 2 called khoroRecv(5 x khoroInt32, from rank 1)"));
+  }
+}
+
+TEST_CASE("a refused call is reported to who waits for it, until another was made",
+          "[communicator]") {
+  RankPages ranks(2);
+  CallRecord mine;
+  mine.number = 1;
+  mine.signature = sum_of(5);
+  CHECK_FALSE(refused_instead(*ranks.peers, 1, mine));
+  ranks.page(1).refuse(sum_of(5));
+  CHECK(refused_instead(*ranks.peers, 1, mine));
+  ranks.done(1, sum_of(5));
+  CHECK_FALSE(refused_instead(*ranks.peers, 1, mine));
+  mine.signature = test::recv_from(1);
+  ranks.page(1).refuse(test::send_to(0));
+  CHECK(refused_instead(*ranks.peers, 1, mine));
+  mine.signature = test::send_to(1);
+  CHECK_FALSE(refused_instead(*ranks.peers, 1, mine));
+  mine.signature = test::recv_from(1);
+  ranks.message(1, test::send_to(0));
+  CHECK_FALSE(refused_instead(*ranks.peers, 1, mine));
 }

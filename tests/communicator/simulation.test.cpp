@@ -127,7 +127,7 @@ TEST_CASE("a rank that makes another call is named to every rank", "[communicato
     CHECK(job.system().now() < std::chrono::seconds(2));
     for (const std::string& each : words) {
       INFO(each);
-      CHECK(each.find("rank " + std::to_string(odd) + " called allreduce of 501") !=
+      CHECK(each.find("rank " + std::to_string(odd) + " called khoroAllReduce(501") !=
             std::string::npos);
     }
   });

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "communicator/cycle.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "communicator/report.h"
+
+namespace khoro {
+namespace {
+
+/// The call that a peer waits for a rank to make. The rank makes it as soon as what it has under
+/// way in the same order (its collectives, its sends to one peer) has ended.
+struct Need {
+  CallKind kind = CallKind::allreduce;
+  int peer = 0;  // of a message
+
+  bool in_order_with(const Signature& call) const noexcept {
+    const Signature need{kind};
+    if (!need.point_to_point() || !call.point_to_point())
+      return need.point_to_point() == call.point_to_point();
+    return call.kind == kind && call.peer == peer;
+  }
+};
+
+class Search {
+ public:
+  explicit Search(const Peers& peers)
+      : peers_(peers), visited_(static_cast<std::size_t>(peers.ranks())) {}
+
+  Cycle from(int rank) {
+    target_ = rank;
+    for (const Step& step : steps_of(rank))
+      if (follow(step)) return {std::move(path_)};
+    return {};
+  }
+
+ private:
+  struct Step {
+    Wait wait;
+    Need need;  // of wait.peer
+  };
+
+  bool follow(const Step& step) {
+    path_.push_back(step.wait);
+    const int rank = step.wait.peer;
+    // Entered by a need, and the need must not be met by what lies before it in the same order.
+    if (!visited_[static_cast<std::size_t>(rank)]) {
+      const auto steps = steps_of(rank);
+      const auto before = [&](const Step& next) {
+        return step.need.in_order_with(next.wait.call.signature);
+      };
+      const bool queued = has_under_way(rank, step.need);
+      if (rank == target_) {
+        const Signature& first = path_.front().call.signature;
+        if (!queued || step.need.in_order_with(first)) return true;
+      } else {
+        visited_[static_cast<std::size_t>(rank)] = true;
+        for (const Step& next : steps)
+          if ((!queued || before(next)) && follow(next)) return true;
+      }
+    }
+    path_.pop_back();
+    return false;
+  }
+
+  bool has_under_way(int rank, const Need& need) const {
+    const auto calls = under_way(rank);
+    return std::any_of(calls.begin(), calls.end(),
+                       [&](const CallRecord& call) { return need.in_order_with(call.signature); });
+  }
+
+  /// What the rank has under way; nothing where not all of it is known.
+  std::vector<CallRecord> under_way(int rank) const {
+    const RankPage& page = peers_.page(rank);
+    std::vector<CallRecord> calls;
+    const std::uint64_t last = page.messages(), first = page.messages_open_from();
+    if (last - first >= RankPage::ring) return {};
+    for (std::uint64_t place = std::max<std::uint64_t>(first, 1); place <= last; ++place) {
+      const auto call = page.message(place);
+      if (!call) return {};
+      if (call->state == CallState::under_way) calls.push_back(*call);
+    }
+    const auto call = page.record(page.calls());
+    if (call && call->state == CallState::under_way) calls.push_back(*call);
+    return calls;
+  }
+
+  std::vector<Step> steps_of(int rank) const {
+    std::vector<Step> steps;
+    const RankPage::Stuck stuck = peers_.page(rank).stuck_times(peers_.ranks());
+    if (stuck.times == 0) return steps;
+    for (const CallRecord& call : under_way(rank)) {
+      const auto add = [&](int peer, const Need& need) {
+        steps.push_back({{rank, call, peer, stuck.times}, need});
+      };
+      if (call.signature.point_to_point())
+        add_message(rank, call, add);
+      else
+        add_collective(call, stuck.peer, add);
+    }
+    return steps;
+  }
+
+  template <class Add>
+  void add_message(int rank, const CallRecord& call, Add add) const {
+    const int peer = call.signature.peer;
+    if (peer < 0 || peer >= peers_.ranks() || peer == rank) return;
+    const CallKind wanted = call.signature.kind == CallKind::send ? CallKind::recv : CallKind::send;
+    if (!find_message(peers_.page(peer), wanted, rank, call.number)) add(peer, {wanted, rank});
+  }
+
+  template <class Add>
+  void add_collective(const CallRecord& call, int waits_for, Add add) const {
+    const Need need{call.signature.kind, 0};
+    if (call.signature.count == 0 && call.signature.kind != CallKind::barrier) return;
+    for (int peer = 0; peer < peers_.ranks(); ++peer) {
+      // A broadcast needs not all, but its root, and whoever is next on the way from it.
+      const bool needed = peer == waits_for || peer == call.signature.peer;
+      if (call.signature.kind == CallKind::broadcast && !needed) continue;
+      if (peers_.page(peer).calls() < call.number) add(peer, need);
+    }
+  }
+
+  const Peers& peers_;
+  int target_ = 0;
+  std::vector<bool> visited_;
+  std::vector<Wait> path_;
+};
+
+}  // namespace
+
+bool Cycle::confirms(const Cycle& before) const noexcept {
+  return !waits.empty() && std::equal(waits.begin(), waits.end(), before.waits.begin(),
+                                      before.waits.end(), [](const Wait& now, const Wait& then) {
+                                        return now.rank == then.rank && now.peer == then.peer &&
+                                               now.call.number == then.call.number &&
+                                               now.call.signature == then.call.signature &&
+                                               now.times != then.times;
+                                      });
+}
+
+Cycle find_cycle(const Peers& peers, int rank) { return Search(peers).from(rank); }
+
+std::string describe(const Cycle& cycle) {
+  std::string text = "a cycle, in which nobody can go on: ";
+  bool collective = false;
+  // The same on every rank: it begins with the lowest.
+  std::vector<Wait> waits = cycle.waits;
+  std::rotate(waits.begin(),
+              std::min_element(waits.begin(), waits.end(),
+                               [](const Wait& a, const Wait& b) { return a.rank < b.rank; }),
+              waits.end());
+  for (const Wait& wait : waits) {
+    const CallKind kind = wait.call.signature.kind;
+    collective |= !wait.call.signature.point_to_point();
+    text += fmt::format("rank {} waits in {}, {}, for rank {} to {}; ", wait.rank,
+                        describe(wait.call.signature), title(kind, wait.call.number), wait.peer,
+                        kind == CallKind::recv   ? "send"
+                        : kind == CallKind::send ? "receive"
+                                                 : "call it");
+  }
+  return text + (collective ? "make these calls in an order in which each finds its peers"
+                            : "put the sends and receives of a step into one group "
+                              "(khoroGroupStart), or let one rank send before it receives");
+}
+
+}  // namespace khoro
