@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a user reads when something went wrong, kept word by word. KHORO_ACCEPT=1 writes the file
+ * anew: read it as that user, who wants to know what to do next.
+ *
+ * usage: messages GOLDEN-FILE */
+#include "check.h"
+
+enum { text_bytes = 4000 };
+static char* text; /* shared with the ranks; rank 0 writes it */
+
+static void note_words(void) { snprintf(text, text_bytes, "%s", khoroGetLastError(NULL)); }
+
+static void note_line(void* context, int level, const char* line) {
+  (void)context;
+  (void)level;
+  if (!*text) snprintf(text, text_bytes, "%s", line);
+}
+
+static void count_differs(khoroComm_t comm, int rank, int ranks) {
+  float buffer[8] = {0};
+  (void)ranks;
+  CHECK_RESULT(khoroMismatch, khoroAllReduce(buffer, buffer, rank == 1 ? 8 : 5, khoroFloat32,
+                                             khoroSum, comm, NULL));
+  if (rank == 0) note_words();
+}
+
+static void everybody_receives(khoroComm_t comm, int rank, int ranks) {
+  float buffer[8] = {0};
+  (void)ranks;
+  CHECK_RESULT(khoroMismatch, khoroRecv(buffer, 8, khoroFloat32, 1 - rank, comm, NULL));
+  if (rank == 0) note_words();
+}
+
+static void peer_dies(khoroComm_t comm, int rank, int ranks) {
+  (void)ranks;
+  OK(khoroBarrier(comm, NULL));
+  if (rank == 1) {
+    sleep_ms(300); /* the other one waits by now */
+    _exit(0);      /* without a word to anybody */
+  }
+  CHECK_RESULT(khoroPeerDied, khoroBarrier(comm, NULL));
+  note_words();
+}
+
+static void rank_does_not_call(khoroComm_t comm, int rank, int ranks) {
+  khoroResult_t error = khoroSuccess;
+  (void)ranks;
+  OK(khoroCommSetDeadline(comm, 1000));
+  if (rank == 0) {
+    CHECK_RESULT(khoroTimeout, khoroBarrier(comm, NULL));
+    note_words();
+  }
+  while (error == khoroSuccess) {
+    OK(khoroCommGetAsyncError(comm, &error));
+    sleep_ms(5);
+  }
+}
+
+static void call_is_refused(khoroComm_t comm, int rank, int ranks) {
+  float buffer[8] = {0};
+  (void)ranks;
+  if (rank == 0) {
+    OK(khoroSetLogCallback(note_line, NULL));
+    OK(khoroAllReduce(buffer, buffer, 8, khoroFloat32, khoroSum, comm, NULL));
+    OK(khoroSetLogCallback(NULL, NULL));
+    return;
+  }
+  CHECK_RESULT(khoroInvalidArgument,
+               khoroAllReduce(NULL, buffer, 8, khoroFloat32, khoroSum, comm, NULL));
+  sleep_ms(800); /* peers look after half of that */
+  OK(khoroAllReduce(buffer, buffer, 8, khoroFloat32, khoroSum, comm, NULL));
+}
+
+static struct meeting_place* other_place;
+
+static void communicators_are_crossed(khoroComm_t first, int rank, int ranks) {
+  khoroComm_t second = join_at(other_place, ranks, rank);
+  if (rank == 0) OK(khoroSetLogCallback(note_line, NULL));
+  OK(khoroCommSetDeadline(first, 2500));
+  OK(khoroCommSetDeadline(second, 2500));
+  CHECK_RESULT(khoroTimeout, khoroBarrier(rank == 0 ? first : second, NULL));
+  OK(khoroSetLogCallback(NULL, NULL));
+  other_place->flags[rank] = 1;
+  while (!other_place->flags[1 - rank]) sleep_ms(1);
+  OK(khoroCommDestroy(second));
+}
+
+static void play_ranks(rank_body body) {
+  struct meeting_place* place = make_meeting_place();
+  pid_t children[2];
+  other_place = make_meeting_place();
+  for (int r = 0; r < 2; ++r) children[r] = start_process(place, 2, r, body);
+  for (int r = 0; r < 2; ++r) check_exit(children[r]);
+}
+
+static void ranks_are_missing(void) {
+  khoroUniqueId id;
+  khoroComm_t comm;
+  setenv("KHORO_INIT_DEADLINE", "300ms", 1);
+  OK(khoroGetUniqueId(&id));
+  CHECK_RESULT(khoroTimeout, khoroCommInitRank(&comm, 4, id, 2));
+  note_words();
+}
+
+static void setting_is_misspelt(void) {
+  khoroUniqueId id;
+  setenv("KHORO_DEADLIN", "5s", 1);
+  OK(khoroSetLogCallback(note_line, NULL));
+  OK(khoroGetUniqueId(&id));
+}
+
+static void setting_has_no_such_value(void) {
+  khoroUniqueId id;
+  setenv("KHORO_DEADLINE", "soon", 1);
+  CHECK_RESULT(khoroInvalidArgument, khoroGetUniqueId(&id));
+  note_words();
+}
+
+static void play_alone(void (*body)(void)) {
+  const pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    body();
+    exit(0);
+  }
+  check_exit(child);
+}
+
+/* Numbers of processes differ from run to run. */
+static void print_without_pids(FILE* to, const char* title) {
+  fprintf(to, "%s\n  ", title);
+  for (const char* at = text; *at; ++at) {
+    fputc(*at, to);
+    if (strncmp(at, "pid ", 4) && strncmp(at, "process ", 8)) continue;
+    while (*at != ' ') fputc(*++at, to);
+    if (at[1] < '0' || at[1] > '9') continue;
+    fputc('N', to);
+    while (at[1] >= '0' && at[1] <= '9') ++at;
+  }
+  fprintf(to, "\n\n");
+  *text = 0;
+}
+
+int main(int argc, char** argv) {
+  char *got = NULL, expected[16 * text_bytes] = {0};
+  size_t got_bytes = 0;
+  const int accept = getenv("KHORO_ACCEPT") && !strcmp(getenv("KHORO_ACCEPT"), "1");
+  unsetenv("KHORO_ACCEPT"); /* it is no setting, and would be warned of */
+  FILE* memory = open_memstream(&got, &got_bytes);
+  CHECK(argc == 2 && memory);
+  text = mmap(NULL, text_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  CHECK(text != MAP_FAILED);
+#define SHOW(play, body) (play(body), print_without_pids(memory, #body))
+  SHOW(play_alone, ranks_are_missing);
+  SHOW(play_alone, setting_is_misspelt);
+  SHOW(play_alone, setting_has_no_such_value);
+  SHOW(play_ranks, count_differs);
+  SHOW(play_ranks, everybody_receives);
+  SHOW(play_ranks, rank_does_not_call);
+  SHOW(play_ranks, call_is_refused);
+  SHOW(play_ranks, communicators_are_crossed);
+  SHOW(play_ranks, peer_dies);
+  fclose(memory);
+  FILE* file = fopen(argv[1], accept ? "w" : "r");
+  CHECK(file);
+  if (accept)
+    CHECK(fwrite(got, 1, got_bytes, file) == got_bytes);
+  else
+    CHECK(fread(expected, 1, sizeof expected - 1, file) < sizeof expected - 1);
+  fclose(file);
+  if (accept || !strcmp(got, expected)) return 0;
+  fprintf(stderr, "%s\nis not what %s holds; KHORO_ACCEPT=1 rewrites it\n", got, argv[1]);
+  return 1;
+}
