@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <utility>
 
@@ -14,7 +16,10 @@ namespace khoro {
 class Descriptor {
  public:
   Descriptor() = default;
-  explicit Descriptor(int number) noexcept : number_(number) { note(number); }
+  /// Takes over what a system call returned; errno stays what it was if that is -1. In a program
+  /// that has closed its standard output it may be the number of that, and what is printed would
+  /// end up in it: then it gets another number, or becomes none if there is no other.
+  explicit Descriptor(int number) noexcept : number_(beyond_standard(number)) { note(number_); }
   Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
   Descriptor& operator=(Descriptor&& other) noexcept {
     std::swap(number_, other.number_);
@@ -41,6 +46,17 @@ class Descriptor {
   }
 
  private:
+  static int beyond_standard(int number) noexcept {
+    if (number < 0 || number > STDERR_FILENO) return number;
+    const bool closes_on_exec = (::fcntl(number, F_GETFD) & FD_CLOEXEC) != 0;
+    const int moved =
+        ::fcntl(number, closes_on_exec ? F_DUPFD_CLOEXEC : F_DUPFD, STDERR_FILENO + 1);
+    const int cause = errno;
+    ::close(number);
+    errno = cause;
+    return moved;
+  }
+
   // Higher numbers are owned as well, but not closed by close_all().
   static constexpr int most = 65'536;
 
