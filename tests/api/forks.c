@@ -13,6 +13,26 @@ static const char* own_path;
 static struct meeting_place* place;
 static int base; /* descriptors before Khoro was used */
 
+static void every_call_of_streams_is_refused(void) {
+  const khoroResult_t bad = khoroInvalidUsage;
+  khoroStream_t stream = NULL;
+  khoroEvent_t event = NULL;
+  int number = 77;
+  CHECK_RESULT(bad, khoroStreamCreate(&stream));
+  CHECK_RESULT(bad, khoroStreamSynchronize(stream));
+  CHECK_RESULT(bad, khoroStreamQuery(stream));
+  CHECK_RESULT(bad, khoroStreamWaitEvent(stream, event));
+  CHECK_RESULT(bad, khoroStreamDestroy(stream));
+  CHECK_RESULT(bad, khoroEventCreate(&event));
+  CHECK_RESULT(bad, khoroEventRecord(event, stream));
+  CHECK_RESULT(bad, khoroEventQuery(event));
+  CHECK_RESULT(bad, khoroEventWait(event, 1));
+  CHECK_RESULT(bad, khoroEventDescriptor(event, &number));
+  CHECK_RESULT(bad, khoroEventCallback(event, NULL, NULL));
+  CHECK_RESULT(bad, khoroEventDestroy(event));
+  CHECK(number == 77 && !stream && !event);
+}
+
 /* Everything that has a result, in a child. */
 static void every_call_is_refused(khoroComm_t comm) {
   const khoroResult_t bad = khoroInvalidUsage;
@@ -42,6 +62,7 @@ static void every_call_is_refused(khoroComm_t comm) {
   CHECK_RESULT(bad, khoroCommInitRank(&other, 1, place->id, 0));
   CHECK_RESULT(bad, khoroCommInitAllHost(&other, 1));
   CHECK_RESULT(bad, khoroCommInitWorld(&other));
+  every_call_of_streams_is_refused();
   CHECK_RESULT(bad, khoroGetVersion(&number));
   CHECK_RESULT(bad, khoroSetLogCallback(NULL, NULL));
   CHECK(number == 77 && error == khoroInternalError && other == NULL);
