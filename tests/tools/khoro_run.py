@@ -9,6 +9,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 import uuid
@@ -206,6 +207,27 @@ for _ in range(25_000_000 // len(block) + 1):
             self.assertEqual(hashes[rank].hexdigest(), expected.hexdigest())
         print(f"{size / 1e6:.0f} MB in {time.monotonic() - begin:.1f} s")
         self.assertGreater(size, 100_000_000)
+
+    def test_output_goes_to_a_file_for_each_rank_and_stream_if_a_directory_is_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            made = pathlib.Path(folder, "of", "the job")
+            done = run("-n", 2, "--threads", 2, "--output-dir", made, "--", "sh", "-c",
+                       "echo $KHORO_RANK says; echo and $KHORO_RANK warns >&2; printf end")
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"", b""))
+            self.assertEqual({path.name: path.read_text() for path in made.iterdir()},
+                             {"rank-0.out": "0 says\nend", "rank-0.err": "and 0 warns\n",
+                              "rank-2.out": "2 says\nend", "rank-2.err": "and 2 warns\n"})
+            done = run("-n", 1, "--output-dir", made, "--", "sh", "-c", "echo anew; exit 3")
+            self.assertEqual((done.returncode, done.stdout), (3, b""))
+            self.assertIn(b"exited with status 3", done.stderr)
+            self.assertEqual((made / "rank-0.out").read_text(), "anew\n")
+
+    def test_an_output_directory_that_cannot_be_is_named_before_anything_runs(self):
+        for words in (["--output-dir", "/etc/passwd"], ["--output-dir", "/proc/none"],
+                      ["--output-dir", ""], ["--output-dir", "/tmp", "--tag-output"]):
+            done = run("-n", 1, *words, "--", "echo", "ran")
+            self.assertEqual((done.returncode, done.stdout), (2, b""), done.stderr)
+            self.assertIn(b"--output-dir", done.stderr)
 
     def test_a_line_without_end_is_cut_and_not_kept_for_ever(self):
         done = run("-n", 1, script="import os\nfor i in range(50): os.write(1, b'z' * 100_000)")

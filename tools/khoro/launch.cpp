@@ -77,6 +77,7 @@ void Launch::start_all() {
     Spawned spawned = spawn(job_, index, sessions_);
     processes_.push_back({spawned.process});
     std::string tag = options_.tags ? fmt::format("[{}] ", index * job_.threads) : "";
+    if (!spawned.output) continue;  // to files
     streams_.emplace_back(std::move(spawned.output), tag, output_);
     streams_.emplace_back(std::move(spawned.error), tag, error_);
   }

@@ -24,13 +24,23 @@ struct Pipe {
   Descriptor read;
   Descriptor write;
 
-  Pipe() {
+  static Pipe open() {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) throw_errno("cannot open a pipe for a rank's output");
-    read = Descriptor(ends[0]);
-    write = Descriptor(ends[1]);
+    return {Descriptor(ends[0]), Descriptor(ends[1])};
   }
 };
+
+/// What a process writes to, as `stream` (out, err) of the rank that it holds first.
+Pipe open_output(const Job& job, int index, const char* stream) {
+  if (job.output_directory.empty()) return Pipe::open();
+  const std::string path =
+      fmt::format("{}/rank-{}.{}", job.output_directory, index * job.threads, stream);
+  // Appended to, so that processes that share it do not write over each other.
+  Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666));
+  if (!file) throw_errno("cannot open '" + path + "' for a rank's output");
+  return {Descriptor(), std::move(file)};
+}
 
 /// The launcher's environment with what it tells this process, and nothing of a launcher around it.
 std::vector<std::string> environment_of(const Job& job, int index) {
@@ -91,7 +101,9 @@ std::string find_program(const std::string& name) {
 }
 
 Spawned spawn(const Job& job, int index, SessionList& sessions) {
-  Pipe output, error, trouble;
+  Pipe output = open_output(job, index, "out");
+  Pipe error = open_output(job, index, "err");
+  Pipe trouble = Pipe::open();
   int input = standard_input(index);
   auto texts = environment_of(job, index);
   auto arguments = job.command;

@@ -17,11 +17,13 @@ struct Job {
   int threads = 1;  // ranks that each process holds
   std::vector<std::string> command;
   int key = -1;  // the descriptor that holds the job's key
+  /// Where each process writes to files of its own; empty: to the launcher.
+  std::string output_directory;
 
   int ranks() const noexcept { return processes * threads; }
 };
 
-/// A process of the job, just started.
+/// A process of the job, just started, and what it writes: nothing if that goes to files.
 struct Spawned {
   pid_t process = 0;
   Descriptor output;

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 
 #include "base/error.h"
@@ -17,10 +18,21 @@ namespace {
 /// As shells and env(1) have it.
 constexpr int cannot_run = 127;
 
+/// Unless it is there. Throws `Error`.
+void make_directory(const std::string& path) {
+  std::error_code fault;
+  std::filesystem::create_directories(path, fault);
+  if (fault || !std::filesystem::is_directory(path))
+    throw Error(Code::invalid_argument,
+                fmt::format("--output-dir: cannot make the directory '{}': {}", path,
+                            fault ? fault.message() : "something else has that name"));
+}
+
 struct Run {
   Job job;
   bool no_tag = false;
   bool tag = false;
+  std::string output_directory;
   double timeout = 0;
 
   std::vector<std::string> after_dashes;
@@ -32,6 +44,8 @@ struct Run {
     job.command.insert(job.command.end(), after_dashes.begin(), after_dashes.end());
     if (job.command.empty())
       throw Error(Code::invalid_argument, "which program? khoro run -n 2 -- PROGRAM");
+    if (!output_directory.empty()) make_directory(output_directory);
+    job.output_directory = output_directory;
     // Pipes must not land where standard input, output and error belong.
     int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
     while (null >= 0 && null <= STDERR_FILENO) null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -72,6 +86,14 @@ void add_run(CLI::App& program, int& status, std::vector<std::string> after_dash
   auto* tag = command->add_flag("--tag-output", run->tag,
                                 "put [rank] in front of each line of output (the default)");
   command->add_flag("--no-tag", run->no_tag, "pass lines on as they are")->excludes(tag);
+  command
+      ->add_option("--output-dir", run->output_directory,
+                   "let each process write to DIR/rank-RANK.out and .err, as it is")
+      ->check([](const std::string& text) {
+        return text.empty() ? std::string("names no directory") : std::string();
+      })
+      ->excludes(tag)
+      ->type_name("DIR");
   command->prefix_command();
   command->footer("Then the program and its arguments, after -- where they may be mistaken.");
   command->callback([command, run, &status] { status = run->run(command->remaining()); });
