@@ -391,6 +391,29 @@ time.sleep(1000)
         launcher.communicate(timeout=PATIENCE)
         self.assertEqual(launcher.returncode, 130)
 
+    def test_ranks_that_ignore_an_interrupt_have_2_seconds(self):
+        launcher = self.start_and_wait_for(4, "-n", 2, script=STUBBORN)
+        launcher.send_signal(signal.SIGINT)
+        _, errors = launcher.communicate(timeout=PATIENCE)
+        self.assertEqual(launcher.returncode, 130)
+        self.assertIn(b"which have 2 s to end", errors)
+        self.assertIn(b"killed ranks 0-1, which did not end by themselves", errors)
+        self.assert_nothing_is_left(0.5)
+
+    def test_ranks_that_an_interrupt_does_not_end_are_ended_by_SIGTERM(self):
+        script = """
+import signal, time
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+print('ready', flush=True)
+time.sleep(1000)
+"""
+        launcher = self.start_and_wait_for(2, "-n", 2, script=script)
+        self.assertEqual([launcher.stdout.readline()[3:] for _ in range(2)], [b" ready\n"] * 2)
+        launcher.send_signal(signal.SIGINT)
+        _, errors = launcher.communicate(timeout=PATIENCE)
+        self.assertEqual(launcher.returncode, 130)
+        self.assertNotIn(b"did not end by themselves", errors)
+
     def test_the_second_interrupt_kills(self):
         launcher = self.start_and_wait_for(4, "-n", 2, script=STUBBORN)
         launcher.send_signal(signal.SIGINT)

@@ -25,6 +25,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration between_term_and_kill = 1s;
+/// What ranks that were interrupted have to end by themselves.
+constexpr Duration patience_after_interrupt = 2s;
 /// How long output is still read when all processes of the job have ended: what comes then was
 /// written by a process that left the job and kept the pipe.
 constexpr Duration last_output_patience = 500ms;
@@ -153,7 +155,8 @@ void Launch::take_signals() {
 
 void Launch::interrupt() {
   if (++interrupts_ == 1) {
-    say("interrupted: passed on to all ranks; once more kills them");
+    say("interrupted: passed on to all ranks, which have 2 s to end; once more kills them");
+    end_at(machine().now() + patience_after_interrupt);
     // What Ctrl-C does to a group in the foreground.
     for (Process& process : processes_)
       if (!process.ended) ::kill(-process.number, SIGINT);
@@ -178,6 +181,7 @@ void Launch::check_clock() {
   }
   if (now >= term_at_) {
     term_at_ = never;
+    if (!verdict_) verdict_ = 128 + SIGINT;  // all other reasons to end it have said theirs
     kill_at_ = std::min(kill_at_, now + between_term_and_kill);
     for (Process& process : processes_) process.asked_to_end = true;
     signal_sessions(sessions_.all(), SIGTERM);
