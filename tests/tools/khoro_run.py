@@ -208,6 +208,23 @@ for _ in range(25_000_000 // len(block) + 1):
         print(f"{size / 1e6:.0f} MB in {time.monotonic() - begin:.1f} s")
         self.assertGreater(size, 100_000_000)
 
+    def test_lines_stay_whole_where_output_and_errors_share_one_pipe(self):
+        script = """
+import os
+rank = os.environ['KHORO_RANK']
+for i in range(300):
+    for stream in (1, 2):
+        line = f'{rank} {stream} {i} {"x" * (i * 37 % 9000)} end\\n'.encode()
+        while line:
+            line = line[os.write(stream, line):]
+"""
+        done = run("-n", 3, script=script, capture_output=False, stdout=subprocess.PIPE,
+                   stderr=subprocess.STDOUT)
+        lines = done.stdout.decode().splitlines()
+        self.assertEqual(sorted(lines),
+                         sorted(f"[{rank}] {rank} {stream} {i} {'x' * (i * 37 % 9000)} end"
+                                for rank in range(3) for stream in (1, 2) for i in range(300)))
+
     def test_output_goes_to_a_file_for_each_rank_and_stream_if_a_directory_is_named(self):
         with tempfile.TemporaryDirectory() as folder:
             made = pathlib.Path(folder, "of", "the job")

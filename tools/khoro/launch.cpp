@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -38,6 +39,13 @@ Key draw_key() {
   return key;
 }
 
+bool same_file(int one, int other) {
+  struct stat first {
+  }, second{};
+  return ::fstat(one, &first) == 0 && ::fstat(other, &second) == 0 &&
+         first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
+
 }  // namespace
 
 Launch::Launch(Job job, LaunchOptions options)
@@ -45,7 +53,8 @@ Launch::Launch(Job job, LaunchOptions options)
       key_(draw_key()),
       options_(options),
       output_(STDOUT_FILENO),
-      error_(STDERR_FILENO),
+      apart_(STDERR_FILENO),
+      error_(same_file(STDOUT_FILENO, STDERR_FILENO) ? output_ : apart_),
       sessions_(static_cast<std::size_t>(job_.processes)) {
   sigset_t handled;
   ::sigemptyset(&handled);

@@ -74,7 +74,9 @@ class Launch {
   Key key_;
   LaunchOptions options_;
   Sink output_;
-  Sink error_;
+  Sink apart_;
+  /// output_ where standard error is the same file: else lines of the two would mix.
+  Sink& error_;
   SessionList sessions_;
   std::optional<Guardian> guardian_;
   std::optional<Herald> herald_;
