@@ -53,6 +53,7 @@ struct Settings {
   std::int64_t local_size;
   std::int64_t threads;
   std::int64_t key_descriptor;
+  std::int64_t recorder_descriptor;
   // Only settable in builds made for tests.
   std::string plan_file;
   std::int64_t lose_wakeup;

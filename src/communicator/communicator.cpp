@@ -42,6 +42,7 @@ Communicator::Communicator(Parts parts)
       patience_(parts.patience),
       deadline_(std::chrono::milliseconds(parts.settings.deadline_ms)),
       anchors_(std::move(parts.anchors)),
+      witness_(std::move(parts.witness)),
       peers_(std::move(parts.peers)),
       transport_(std::move(parts.transport)),
       channels_(*transport_, {static_cast<std::uint32_t>(parts.settings.slots),

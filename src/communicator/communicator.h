@@ -19,6 +19,7 @@
 #include "communicator/poison.h"
 #include "communicator/report.h"
 #include "communicator/wait.h"
+#include "communicator/witness.h"
 #include "transport/transport.h"
 
 namespace khoro {
@@ -42,6 +43,8 @@ class Communicator {
     std::unique_ptr<Peers> peers;
     std::unique_ptr<Transport> transport;
     Patience patience;
+    /// Is told of a failure; none if null.
+    std::unique_ptr<Witness> witness;
     /// Whatever must outlive the rest: mappings, descriptors.
     std::shared_ptr<void> anchors;
   };
@@ -213,6 +216,7 @@ class Communicator {
   Patience patience_;
   std::atomic<Duration> deadline_;
   std::shared_ptr<void> anchors_;
+  std::unique_ptr<Witness> witness_;
   std::unique_ptr<Peers> peers_;
   std::unique_ptr<Transport> transport_;
   ChannelTable channels_;

@@ -41,6 +41,7 @@ bool Communicator::latch(const Cause& cause, std::string message) noexcept {
   doorbell_.ring();
   if (logs(LogLevel::error))
     log_line(LogLevel::error, fmt::format("rank {}: {}", rank(), poison_.message()));
+  if (witness_) witness_->failed(cause, poison_.message());
   return true;
 }
 

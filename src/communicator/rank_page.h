@@ -37,10 +37,10 @@ struct CallRecord {
   CallState state = CallState::under_way;
 };
 
-/// The first pages of a rank's shared memory. Written by its rank alone, read by all; a reader
-/// trusts nothing: every value is checked as it is read, and records carry their number at both
-/// ends of the reading, so that one that is being overwritten, or whose writer was killed, is
-/// nothing.
+/// The first pages of a rank's shared memory. Written by its rank alone, but for claim_report(),
+/// and read by all; a reader trusts nothing: every value is checked as it is read, and records
+/// carry their number at both ends of the reading, so that one that is being overwritten, or whose
+/// writer was killed, is nothing.
 ///
 /// It holds two rings of records: of the last 256 collectives by their number, and of the last 256
 /// sends and receives by their place, which counts both from 1. A record stays `under_way` for ever
@@ -85,6 +85,9 @@ class RankPage {
 
   /// Tells the first cause; the caller sees to it that it is posted once.
   void post(const Cause& cause) noexcept;
+  /// On the page of rank 0, by any rank: true for the first to ask, who then reports a failure to
+  /// the log for all.
+  bool claim_report() noexcept { return claimed_.exchange(1, std::memory_order_relaxed) == 0; }
   /// Says that the rank leaves in order and needs nobody any more.
   void close() noexcept { closed_.exchange(1, std::memory_order_seq_cst); }
 
@@ -139,6 +142,7 @@ class RankPage {
   alignas(64) std::atomic<std::uint64_t> cause_{0};
   std::atomic<std::uint64_t> cause_operation_{0};
   alignas(64) std::atomic<std::uint32_t> closed_{0};
+  std::atomic<std::uint32_t> claimed_{0};
   alignas(64) std::atomic<std::uint64_t> last_{0};
   std::atomic<std::uint64_t> chain_{0};
   alignas(64) std::atomic<std::uint64_t> messages_{0};

@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "base/error.h"
+#include "communicator/log_witness.h"
 #include "communicator/process.h"
+#include "communicator/recorder.h"
 #include "transport/registry.h"
 #include "transport/shm/shm.h"
 
@@ -65,6 +67,24 @@ std::shared_ptr<void> watch_peers(Communicator& communicator, const Membership& 
   return watching;
 }
 
+/// Who reports if the communicator fails: the launcher's flight recorder, or the log.
+std::unique_ptr<Witness> witness_of(const Settings& settings, const Recorder::Member& member,
+                                    int memory, const std::vector<RankPage*>& pages,
+                                    const std::shared_ptr<Anchors>& anchors) {
+  if (auto recorder = Recorder::of_launcher(settings, member)) {
+    recorder->show(memory);
+    return recorder;
+  }
+  std::vector<Sighting> ranks;
+  for (const RankPage* page : pages) {
+    Sighting& rank = ranks.emplace_back();
+    rank.rank = page->identity().rank;
+    rank.pid = page->identity().pid;
+    rank.page = page;
+  }
+  return std::make_unique<LogWitness>(*pages.front(), std::move(ranks), anchors);
+}
+
 /// The rank page of a peer, checked to be that of rank `rank`.
 RankPage& page_of(const Introduction& peer, int ranks, const Mapping& mapping) {
   auto& page = *std::launder(reinterpret_cast<RankPage*>(mapping.bytes().data()));
@@ -111,12 +131,14 @@ std::unique_ptr<Communicator> Seat::join(std::shared_ptr<const Membership> membe
   Communicator::Parts parts;
   auto anchors = std::make_shared<Anchors>();
   std::vector<Peers::Member> members;
+  std::vector<RankPage*> pages;
   TransportSetup setup{rank_, {}, channel_area_offset, area_bytes_};
   for (const Introduction& peer : membership->members) {
     const Mapping& mapping = anchors->mappings.emplace_back(
         Mapping::open(peer.memory.number(), channel_area_offset + area_bytes_,
                       fmt::format("shared memory of rank {}", peer.rank)));
     RankPage& page = page_of(peer, ranks_, mapping);
+    pages.push_back(&page);
     if (peer.rank == rank_) parts.page = &page;
     const Doorbell doorbell(page.doorbell(), peer.doorbell.number());
     members.push_back(
@@ -132,6 +154,8 @@ std::unique_ptr<Communicator> Seat::join(std::shared_ptr<const Membership> membe
   parts.transport = transports().front().make(setup);
   if (ranks_ > cores()) parts.patience.spins = 0;
   anchors->membership = membership;
+  const int memory = membership->members[static_cast<std::size_t>(rank_)].memory.number();
+  parts.witness = witness_of(settings, {parts.identity, rank_, ranks_}, memory, pages, anchors);
   parts.anchors = std::move(anchors);
   auto communicator = std::make_unique<Communicator>(std::move(parts));
   communicator->keep(watch_peers(*communicator, *membership));

@@ -55,7 +55,8 @@ Launch::Launch(Job job, LaunchOptions options)
       output_(STDOUT_FILENO),
       apart_(STDERR_FILENO),
       error_(same_file(STDOUT_FILENO, STDERR_FILENO) ? output_ : apart_),
-      sessions_(static_cast<std::size_t>(job_.processes)) {
+      sessions_(static_cast<std::size_t>(job_.processes)),
+      recorder_(key_) {
   sigset_t handled;
   ::sigemptyset(&handled);
   for (int number : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) ::sigaddset(&handled, number);
@@ -66,6 +67,7 @@ Launch::Launch(Job job, LaunchOptions options)
   if (!signals_) throw_errno("cannot receive signals by a descriptor");
   Descriptor key(make_job_key_descriptor(key_));
   job_.key = key.number();
+  job_.recorder = recorder_.for_ranks();
   guardian_.emplace(sessions_);
   try {
     start_all();
@@ -86,7 +88,7 @@ Launch::~Launch() {
 void Launch::start_all() {
   for (int index = 0; index < job_.processes; ++index) {
     Spawned spawned = spawn(job_, index, sessions_);
-    processes_.push_back({spawned.process});
+    processes_.emplace_back().number = spawned.process;
     std::string tag = options_.tags ? fmt::format("[{}] ", index * job_.threads) : "";
     if (!spawned.output) continue;  // to files
     streams_.emplace_back(std::move(spawned.output), tag, output_);
@@ -100,6 +102,9 @@ int Launch::run() {
     notice_ends();
     check_clock();
   }
+  recorder_.take();
+  if (recorder_.failure()) report_soon();
+  if (report_at_ != never) report(FlightRecorder::Shown::failed);
   int left = kill_sessions(sessions_.all());
   if (left > 0)
     say(fmt::format("{} process{} that the job left running {} killed", left, left == 1 ? "" : "es",
@@ -113,17 +118,18 @@ int Launch::run() {
 
 void Launch::wait_for_events() {
   std::vector<pollfd> polled = {{signals_.number(), POLLIN, 0},
-                                {guardian_->descriptor(), POLLIN, 0}};
+                                {guardian_->descriptor(), POLLIN, 0},
+                                {recorder_.descriptor(), POLLIN, 0}};
+  const std::size_t first_stream = polled.size();
   std::vector<TaggedStream*> readable;
   for (TaggedStream& stream : streams_) {
     if (stream.descriptor() < 0 || stream.sink().full()) continue;
     polled.push_back({stream.descriptor(), POLLIN, 0});
     readable.push_back(&stream);
   }
-  const std::size_t first_stream = 2;
   for (Sink* sink : {&output_, &error_})
     if (!sink->empty()) polled.push_back({sink->descriptor(), POLLOUT, 0});
-  Time next = std::min({timeout_at_, term_at_, kill_at_, judge_at_});
+  Time next = std::min({timeout_at_, report_at_, term_at_, kill_at_, judge_at_});
   int patience = -1;
   if (next != never) {
     auto left = std::chrono::ceil<std::chrono::milliseconds>(next - machine().now()).count();
@@ -136,6 +142,8 @@ void Launch::wait_for_events() {
     verdict_ = 1;
     end_at(machine().now());
   }
+  if (polled[2].revents) recorder_.take();
+  if (recorder_.failure()) report_soon();
   for (std::size_t i = 0; i < readable.size(); ++i)
     if (polled[first_stream + i].revents) readable[i]->read_some();
   write_output();
@@ -157,12 +165,14 @@ void Launch::take_signals() {
     if (info.ssi_signo == SIGINT) interrupt();
     if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGHUP) {
       if (!verdict_) verdict_ = 128 + static_cast<int>(info.ssi_signo);
+      reported_ = true;  // what fails now was made to
       end_at(machine().now());
     }
   }
 }
 
 void Launch::interrupt() {
+  reported_ = true;
   if (++interrupts_ == 1) {
     say("interrupted: passed on to all ranks, which have 2 s to end; once more kills them");
     end_at(machine().now() + patience_after_interrupt);
@@ -185,11 +195,15 @@ void Launch::check_clock() {
       say(fmt::format("timeout: {} still ran after {} s", running_ranks(),
                       std::chrono::duration<double>(options_.timeout).count()));
       verdict_ = timeout_status;
+      report(FlightRecorder::Shown::all);
       end_at(now);
     }
   }
+  if (now >= report_at_) report(FlightRecorder::Shown::failed);
   if (now >= term_at_) {
     term_at_ = never;
+    if (report_at_ != never) report(FlightRecorder::Shown::failed);
+    reported_ = true;
     if (!verdict_) verdict_ = 128 + SIGINT;  // all other reasons to end it have said theirs
     kill_at_ = std::min(kill_at_, now + between_term_and_kill);
     for (Process& process : processes_) process.asked_to_end = true;

@@ -12,6 +12,7 @@
 #include "launch_guardian.h"
 #include "launch_herald.h"
 #include "launch_output.h"
+#include "launch_recorder.h"
 #include "launch_spawn.h"
 
 namespace khoro::tool {
@@ -42,6 +43,7 @@ class Launch {
     int status = 0;  // as the shell has it
     bool asked_to_end = false;
     bool was_dying = false;  // when the first failure was seen
+    std::string end;         // in words
   };
 
   void start_all();
@@ -60,6 +62,10 @@ class Launch {
   void note_end(std::size_t index, int code, int status);
   void pass_on(std::size_t index, const std::string& end);
   void write_output();
+  /// Has the report printed, once everybody has had a moment to see the failure.
+  void report_soon();
+  void report(FlightRecorder::Shown shown);
+  std::string end_of(pid_t process) const;
   void check_clock();
   /// Ends the job: SIGTERM at `when`, SIGKILL a second later.
   void end_at(Time when);
@@ -80,6 +86,7 @@ class Launch {
   SessionList sessions_;
   std::optional<Guardian> guardian_;
   std::optional<Herald> herald_;
+  FlightRecorder recorder_;
   std::vector<Process> processes_;
   std::vector<End> ends_;  // seen and not noted yet
   std::vector<TaggedStream> streams_;
@@ -91,6 +98,8 @@ class Launch {
   int interrupts_ = 0;
   Time timeout_at_ = never;
   Time judge_at_ = never;  // which of the ends was the first
+  Time report_at_ = never;
+  bool reported_ = false;
   Time term_at_ = never;
   Time kill_at_ = never;
 };

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the launcher learns which process of a job failed first, and tells of it.
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
+#include <utility>
 
 #include "base/error.h"
+#include "base/process_stat.h"
 #include "base/system.h"
 #include "launch.h"
 
@@ -22,6 +21,8 @@ using namespace std::chrono_literals;
 constexpr Duration survivors_patience = 2s;
 /// How long a process takes at most from closing its files to its end.
 constexpr Duration dying_patience = 1s;
+/// Between a failure and its report: the ranks tell each other within this.
+constexpr Duration time_to_see_it = 200ms;
 
 std::string describe(int code, int status) {
   if (code == CLD_EXITED) return fmt::format("exited with status {}", status);
@@ -33,17 +34,8 @@ std::string describe(int code, int status) {
 /// The system has begun to end it: it may have closed its files already, and its end cannot be seen
 /// yet.
 bool is_dying(pid_t process) {
-  constexpr unsigned exiting = 4;  // PF_EXITING
-  char text[512];
-  Descriptor file(::open(fmt::format("/proc/{}/stat", process).c_str(), O_RDONLY | O_CLOEXEC));
-  ssize_t size = file ? ::read(file.number(), text, sizeof text - 1) : 0;
-  if (size <= 0) return false;
-  text[size] = 0;
-  // The name, in parentheses, may hold anything; state and five numbers come before the flags.
-  const char* after = ::strrchr(text, ')');
-  unsigned flags = 0;
-  return after && std::sscanf(after + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) == 1 &&
-         (flags & exiting) != 0;
+  const auto stat = stat_of(process);
+  return stat && stat->dying;
 }
 
 }  // namespace
@@ -95,15 +87,17 @@ bool Launch::may_be_judged() {
 void Launch::note_end(std::size_t index, int code, int status) {
   Process& process = processes_[index];
   process.status = code == CLD_EXITED ? status : 128 + status;
+  process.end = describe(code, status);
   if (process.status == 0 || process.asked_to_end) return;
   if (verdict_) {
     ++failed_later_;
     return;
   }
   verdict_ = process.status;
-  const std::string end = fmt::format("{} {}", name_of(index), describe(code, status));
+  const std::string end = fmt::format("{} {}", name_of(index), process.end);
   say(end + (all_ended() ? "" : "; the other ranks have 2 s to report"));
   end_at(machine().now() + survivors_patience);
+  report_soon();
   if (!all_ended()) pass_on(index, end);
 }
 
@@ -114,6 +108,26 @@ void Launch::pass_on(std::size_t index, const std::string& end) {
   } catch (const Error& error) {
     say(error.what());
   }
+}
+
+void Launch::report_soon() {
+  if (!reported_ && report_at_ == never) report_at_ = machine().now() + time_to_see_it;
+}
+
+void Launch::report(FlightRecorder::Shown shown) {
+  report_at_ = never;
+  if (reported_) return;
+  reported_ = true;
+  recorder_.take();
+  const auto ends = [&](pid_t process) { return end_of(process); };
+  for (const std::string& line : recorder_.report(shown, ends)) say(line);
+}
+
+/// Nothing for a process that runs, or that a process of the job has started.
+std::string Launch::end_of(pid_t number) const {
+  for (const Process& process : processes_)
+    if (process.number == number) return process.end;
+  return {};
 }
 
 }  // namespace khoro::tool

@@ -2,37 +2,21 @@
 #include "launch_sessions.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
-#include <cstring>
 
-#include "base/descriptor.h"
+#include "base/process_stat.h"
 
 namespace khoro::tool {
 namespace {
 
 /// The session of a process that is no zombie, or 0.
-pid_t session_of(const char* process) {
-  char path[64], text[512];
-  std::snprintf(path, sizeof path, "/proc/%s/stat", process);
-  Descriptor file(::open(path, O_RDONLY | O_CLOEXEC));
-  if (!file) return 0;
-  ssize_t size = ::read(file.number(), text, sizeof text - 1);
-  if (size <= 0) return 0;
-  text[size] = 0;
-  // The name, in parentheses, may hold anything; state, parent, group and session follow.
-  const char* after = std::strrchr(text, ')');
-  char state;
-  int parent, group, session;
-  if (!after || std::sscanf(after + 1, " %c %d %d %d", &state, &parent, &group, &session) != 4)
-    return 0;
-  return state == 'Z' || state == 'X' ? 0 : session;
+pid_t session_of(pid_t process) {
+  const auto stat = stat_of(process);
+  return !stat || stat->ended() ? 0 : stat->session;
 }
 
 }  // namespace
@@ -43,9 +27,10 @@ std::vector<pid_t> processes_of(std::span<const pid_t> sessions) {
   if (!directory) return found;
   while (dirent* entry = ::readdir(directory)) {
     if (entry->d_name[0] < '1' || entry->d_name[0] > '9') continue;
-    pid_t session = session_of(entry->d_name);
+    const pid_t process = std::atoi(entry->d_name);
+    const pid_t session = session_of(process);
     if (session > 0 && std::find(sessions.begin(), sessions.end(), session) != sessions.end())
-      found.push_back(std::atoi(entry->d_name));
+      found.push_back(process);
   }
   ::closedir(directory);
   return found;

@@ -51,6 +51,7 @@ std::vector<std::string> environment_of(const Job& job, int index) {
       fmt::format("KHORO_LOCAL_SIZE={}", job.ranks()),
       fmt::format("KHORO_THREADS={}", job.threads),
       fmt::format("KHORO_KEY_FD={}", job.key),
+      fmt::format("KHORO_RECORDER_FD={}", job.recorder),
   };
   const std::size_t own = entries.size();
   for (char** entry = environ; *entry; ++entry) {

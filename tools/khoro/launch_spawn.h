@@ -16,7 +16,8 @@ struct Job {
   int processes = 1;
   int threads = 1;  // ranks that each process holds
   std::vector<std::string> command;
-  int key = -1;  // the descriptor that holds the job's key
+  int key = -1;       // the descriptor that holds the job's key
+  int recorder = -1;  // the descriptor of the flight recorder's socket
   /// Where each process writes to files of its own; empty: to the launcher.
   std::string output_directory;
 

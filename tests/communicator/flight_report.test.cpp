@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "communicator/flight_report.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "support/catch.h"
+
+using namespace khoro;
+
+namespace {
+
+/// Rank pages in plain memory, as they are seen from outside.
+struct Ranks {
+  explicit Ranks(int count) {
+    for (int rank = 0; rank < count; ++rank) {
+      pages.push_back(std::make_unique<RankPage>(RankPage::Identity()));
+      Sighting& sighting = seen.emplace_back();
+      sighting.rank = rank;
+      sighting.pid = 100 + rank;
+      sighting.page = pages.back().get();
+    }
+  }
+
+  /// All ranks from `first` to `last` begin call `number`.
+  void call(int first, int last, std::uint64_t number, std::uint64_t count = 4) {
+    CallRecord record;
+    record.number = number;
+    record.signature = {CallKind::allreduce, Dtype::f32, Reduction::sum, 0, count};
+    record.plan_hash = 1;
+    for (int rank = first; rank <= last; ++rank) page(rank).begin(record);
+  }
+  void finish(int first, int last, std::uint64_t number) {
+    for (int rank = first; rank <= last; ++rank) page(rank).finish(number);
+  }
+  RankPage& page(int rank) { return *pages.at(static_cast<std::size_t>(rank)); }
+  Sighting& sighting(int rank) { return seen.at(static_cast<std::size_t>(rank)); }
+
+  std::vector<RankGroup> groups(const std::optional<Cause>& cause = {}) const {
+    return group(account_for(seen, cause));
+  }
+
+  std::vector<std::unique_ptr<RankPage>> pages;
+  std::vector<Sighting> seen;
+};
+
+}  // namespace
+
+TEST_CASE("64 ranks that say the same are one line", "[communicator]") {
+  Ranks ranks(64);
+  ranks.call(0, 63, 1);
+  ranks.finish(0, 63, 1);
+  ranks.call(0, 63, 2);
+  const auto groups = ranks.groups();
+  REQUIRE(groups.size() == 1);
+  CHECK(headline(groups) == "ranks 0-63 are in a call");
+  CHECK(lines_of(groups) ==
+        std::vector<std::string>{"ranks 0-63: in a call; last finished: #1 allreduce of 4 x f32, "
+                                 "sum; under way: #2 allreduce of 4 x f32, sum"});
+}
+
+TEST_CASE("a rank whose process has ended is dead, unless it had left or given up",
+          "[communicator]") {
+  Ranks ranks(4);
+  ranks.call(0, 3, 1);
+  for (int rank = 0; rank < 3; ++rank) ranks.sighting(rank).process = ProcessState::ended;
+  ranks.sighting(0).end = "ended by signal 9";
+  ranks.page(1).close();
+  ranks.page(2).post({Code::peer_died, 0, CallKind::allreduce, 1});
+  const auto groups = ranks.groups();
+  CHECK(headline(groups) == "rank 0 is dead");
+  const auto lines = lines_of(groups);
+  REQUIRE(lines.size() == 3);
+  CHECK(lines[0] ==
+        "rank 0 (process 100): dead, ended by signal 9; last finished: nothing; under way: #1 "
+        "allreduce of 4 x f32, sum");
+  CHECK(lines[1].find("rank 1 (process 101): has left;") == 0);
+  CHECK(lines[2].find("ranks 2-3: in a call;") == 0);
+}
+
+TEST_CASE("dead is worse than stopped, stopped than odd, odd than not called", "[communicator]") {
+  Ranks ranks(6);
+  ranks.call(0, 4, 1);
+  ranks.finish(0, 4, 1);
+  ranks.call(0, 3, 2);
+  CHECK(headline(ranks.groups()) == "ranks 4-5 have not called #2");
+  ranks.call(4, 4, 2, 5);
+  CHECK(headline(ranks.groups()) == "rank 4 made another call than most");
+  ranks.sighting(3).process = ProcessState::stopped;
+  CHECK(headline(ranks.groups()) == "rank 3 is stopped");
+  ranks.sighting(2).process = ProcessState::ended;
+  CHECK(headline(ranks.groups()) == "rank 2 is dead");
+}
+
+TEST_CASE("where no two calls agree all differ", "[communicator]") {
+  Ranks ranks(2);
+  ranks.call(0, 0, 1, 4);
+  ranks.call(1, 1, 1, 5);
+  CHECK(headline(ranks.groups()) == "ranks 0-1 made calls that differ");
+}
+
+TEST_CASE("calls that differed are found by the cause when ranks have gone on", "[communicator]") {
+  Ranks ranks(3);
+  ranks.call(0, 1, 1);
+  ranks.call(2, 2, 1, 9);
+  ranks.finish(0, 2, 1);
+  ranks.call(0, 2, 2);
+  CHECK(headline(ranks.groups()) == "ranks 0-2 are in a call");
+  CHECK(headline(ranks.groups(Cause{Code::mismatch, 2, CallKind::allreduce, 1})) ==
+        "rank 2 made another call than most");
+}
+
+TEST_CASE("a rank that waits in an earlier call is not called missing", "[communicator]") {
+  Ranks ranks(2);
+  ranks.call(0, 1, 1);
+  ranks.finish(0, 0, 1);
+  ranks.call(0, 0, 2);
+  CHECK(headline(ranks.groups()) == "ranks 0-1 are in a call");
+}
+
+TEST_CASE("a rank whose call was refused is missing, with what it asked", "[communicator]") {
+  Ranks ranks(2);
+  ranks.call(0, 0, 1);
+  ranks.page(1).refuse({CallKind::barrier});
+  CHECK(headline(ranks.groups()) ==
+        "rank 1 has not called #1; its barrier was refused for its arguments");
+}
+
+TEST_CASE("the rank that aborted is named", "[communicator]") {
+  Ranks ranks(3);
+  ranks.call(0, 1, 1);
+  CHECK(headline(ranks.groups(Cause{Code::aborted, 2, CallKind::allreduce, 0})) ==
+        "rank 2 aborted the communicator");
+}
+
+TEST_CASE("ranks of one process are named with it", "[communicator]") {
+  Ranks ranks(2);
+  ranks.sighting(1).pid = ranks.sighting(0).pid;
+  CHECK(lines_of(ranks.groups()) ==
+        std::vector<std::string>{
+            "ranks 0-1 (process 100): between calls; last finished: nothing; under way: nothing"});
+}
