@@ -8,6 +8,7 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -56,7 +57,8 @@ Launch::Launch(Job job, LaunchOptions options)
       apart_(STDERR_FILENO),
       error_(same_file(STDOUT_FILENO, STDERR_FILENO) ? output_ : apart_),
       sessions_(static_cast<std::size_t>(job_.processes)),
-      recorder_(key_) {
+      recorder_(key_),
+      since_(::time(nullptr)) {
   sigset_t handled;
   ::sigemptyset(&handled);
   for (int number : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) ::sigaddset(&handled, number);
@@ -119,7 +121,8 @@ int Launch::run() {
 void Launch::wait_for_events() {
   std::vector<pollfd> polled = {{signals_.number(), POLLIN, 0},
                                 {guardian_->descriptor(), POLLIN, 0},
-                                {recorder_.descriptor(), POLLIN, 0}};
+                                {recorder_.descriptor(), POLLIN, 0},
+                                {listener_.descriptor(machine().now()), POLLIN, 0}};
   const std::size_t first_stream = polled.size();
   std::vector<TaggedStream*> readable;
   for (TaggedStream& stream : streams_) {
@@ -130,6 +133,8 @@ void Launch::wait_for_events() {
   for (Sink* sink : {&output_, &error_})
     if (!sink->empty()) polled.push_back({sink->descriptor(), POLLOUT, 0});
   Time next = std::min({timeout_at_, report_at_, term_at_, kill_at_, judge_at_});
+  if (polled[3].fd < 0 && listener_.rests_until() > Time(0))
+    next = std::min(next, listener_.rests_until());
   int patience = -1;
   if (next != never) {
     auto left = std::chrono::ceil<std::chrono::milliseconds>(next - machine().now()).count();
@@ -144,6 +149,7 @@ void Launch::wait_for_events() {
   }
   if (polled[2].revents) recorder_.take();
   if (recorder_.failure()) report_soon();
+  if (polled[3].revents) listener_.answer(machine().now(), [&] { return status(); });
   for (std::size_t i = 0; i < readable.size(); ++i)
     if (polled[first_stream + i].revents) readable[i]->read_some();
   write_output();
@@ -183,6 +189,11 @@ void Launch::interrupt() {
   }
   if (!verdict_) verdict_ = 128 + SIGINT;
   kill_sessions(sessions_.all());
+}
+
+std::string Launch::status() const {
+  const auto ends = [&](pid_t process) { return end_of(process); };
+  return describe_job({&job_, since_, static_cast<int>(count_running())}, recorder_.accounts(ends));
 }
 
 void Launch::end_at(Time when) { term_at_ = std::min(term_at_, when); }

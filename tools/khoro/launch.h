@@ -14,6 +14,7 @@
 #include "launch_output.h"
 #include "launch_recorder.h"
 #include "launch_spawn.h"
+#include "launch_status.h"
 
 namespace khoro::tool {
 
@@ -66,6 +67,7 @@ class Launch {
   void report_soon();
   void report(FlightRecorder::Shown shown);
   std::string end_of(pid_t process) const;
+  std::string status() const;
   void check_clock();
   /// Ends the job: SIGTERM at `when`, SIGKILL a second later.
   void end_at(Time when);
@@ -87,6 +89,8 @@ class Launch {
   std::optional<Guardian> guardian_;
   std::optional<Herald> herald_;
   FlightRecorder recorder_;
+  StatusListener listener_;
+  std::int64_t since_;
   std::vector<Process> processes_;
   std::vector<End> ends_;  // seen and not noted yet
   std::vector<TaggedStream> streams_;

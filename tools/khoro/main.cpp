@@ -27,6 +27,7 @@ int run(int argc, char** argv) {
   if (dashes != argv + argc) after_dashes.assign(dashes + 1, argv + argc);
   argc = static_cast<int>(dashes - argv);
   khoro::tool::add_run(program, status, std::move(after_dashes));
+  khoro::tool::add_status(program, status);
   khoro::tool::add_plan(program, status);
   khoro::tool::add_info(program);
   try {
