@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A rank that plays one part after a first allreduce that all make, and says what it is told.
-   usage: actor loop | leave | wait RANK | differ RANK | abort RANK
+   usage: actor loop | leave | wait RANK | differ RANK | abort RANK | exit RANK
    loop    all make small calls for ever
    leave   all destroy the communicator and stay
    wait    RANK makes no further call; the others wait for it in one
    differ  RANK makes another call than the others
-   abort   RANK aborts the communicator while the others wait for it in a call */
+   abort   RANK aborts the communicator while the others wait for it in a call
+   exit    RANK exits with status 3 while the others receive from it */
 #define _POSIX_C_SOURCE 200809L
 #include <khoro/khoro.h>
 #include <stdio.h>
@@ -48,6 +49,12 @@ int main(int argc, char** argv) {
     pause_for(200);
     khoroCommAbort(comm);
     stay();
+  }
+  if (strcmp(part, "exit") == 0) {
+    float received;
+    if (rank == chosen) pause_for(200);
+    if (rank == chosen) return 3;
+    result = khoroRecv(&received, 1, khoroFloat32, chosen, comm, NULL);
   }
   while (result == khoroSuccess) {
     result = reduce(comm, strcmp(part, "differ") == 0 && rank == chosen ? 3 : 2);

@@ -73,6 +73,14 @@ class Report(Case):
         self.assertEqual(head, "report of communicator 1, 3 ranks: rank 1 is dead")
         self.assertIn(f"rank 1 (process {self.pids[1]}): dead;", dead)
 
+    def test_a_rank_that_exits_while_others_receive_ends_the_job_with_its_status(self):
+        for before in ([], ["sh", "-c", f"'{ACTOR}' exit 1; exit $?"]):
+            head, dead, *_ = self.report_of(3, *([] if before else ["exit", 1]), before=before, status=3)
+            self.assertEqual(head, "report of communicator 1, 3 ranks: rank 1 is dead")
+            end = "dead;" if before else "dead, exited with status 3;"
+            self.assertIn(f"rank 1 (process {self.pids[1]}): {end}", dead)
+            self.assertFalse(any(os.path.exists(f"/proc/{pid}") for pid in self.pids.values()))
+
     def test_a_stopped_rank_is_named_when_the_deadline_of_the_others_has_passed(self):
         head, stopped, *_ = self.report_of(3, "loop", kill=(1, signal.SIGSTOP), status=3,
                                            environment={"KHORO_DEADLINE": "1s"})
