@@ -79,6 +79,24 @@ typedef struct {
   char internal[128];
 } khoroUniqueId;
 
+/* What is chosen for one communicator. Start from KHORO_CONFIG_INITIALIZER and change what shall
+ * differ; a field left undefined keeps its default. */
+typedef struct {
+  /* For the initializer alone. */
+  size_t size;
+  unsigned int magic;
+  unsigned int version;
+  /* Settings of scope rank and job, as `khoro info` lists them: "KHORO_DEADLINE=5s;KHORO_SLOTS=16".
+   * Those of scope job must be the same on all ranks. The environment wins. Borrowed for the call.
+   * Undefined: none. */
+  const char* settings;
+} khoroConfig_t;
+
+#define KHORO_CONFIG_UNDEF_PTR NULL
+#define KHORO_CONFIG_MAGIC 0x6b686f63u
+#define KHORO_CONFIG_INITIALIZER \
+  { sizeof(khoroConfig_t), KHORO_CONFIG_MAGIC, KHORO_VERSION, KHORO_CONFIG_UNDEF_PTR }
+
 /* The version of the library that runs: KHORO_VERSION of its header. Thread-safe.
  * Results: khoroSuccess, khoroInvalidArgument (NULL). */
 KHORO_API khoroResult_t khoroGetVersion(int* version);
@@ -109,6 +127,14 @@ KHORO_API khoroResult_t khoroCommInitRank(khoroComm_t* comm, int nranks, khoroUn
  * Collective; blocks as khoroCommInitRank. Results: as khoroCommInitRank, and khoroInvalidUsage
  * without a launcher or when all threads of this process have joined. */
 KHORO_API khoroResult_t khoroCommInitWorld(khoroComm_t* comm);
+
+/* The same with what `config` chooses; NULL chooses nothing. Results: also khoroInvalidArgument for
+ * a config that was not made from KHORO_CONFIG_INITIALIZER, a name that is no setting of a
+ * communicator, and a value that is not legal. khoroMismatch where ranks chose differently what
+ * must be the same on all. */
+KHORO_API khoroResult_t khoroCommInitRankConfig(khoroComm_t* comm, int nranks, khoroUniqueId id,
+                                                int rank, const khoroConfig_t* config);
+KHORO_API khoroResult_t khoroCommInitWorldConfig(khoroComm_t* comm, const khoroConfig_t* config);
 
 /* Makes `n` ranks in this process, connected directly; `comms` has room for n. Each is then used by
  * a thread of its own, or by one thread through groups. Not collective. Results: khoroSuccess,

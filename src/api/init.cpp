@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include "api/config.h"
 #include "api/groups.h"
 #include "api/guard.h"
 #include "api/handle_table.h"
@@ -30,12 +32,16 @@ void check_ranks(int ranks, int rank) {
                 fmt::format("rank {} of {} ranks; it must be 0 to {}", rank, ranks, ranks - 1));
 }
 
-/// Makes a communicator now, or at the end of the group.
-void make(khoroComm_t* out, khoro::Group::Init init) {
+/// Joins now, or at the end of the group.
+void join(khoroComm_t* out, const khoro::Place& place, const khoro::Chosen& chosen) {
+  const auto make = [place, settings = chosen.settings] { return khoro::join(place, settings); };
+  const auto decline = [place](const Error& reason, khoro::Time until) {
+    khoro::decline(place, reason, until);
+  };
   if (khoro::group_depth > 0)
-    khoro::Group::of_thread().add(out, std::move(init));
+    khoro::Group::of_thread().add(out, {make, decline});
   else
-    *out = handles().add(init.make());
+    *out = handles().add(make());
 }
 
 }  // namespace
@@ -48,28 +54,32 @@ khoroResult_t khoroGetUniqueId(khoroUniqueId* id) {
   });
 }
 
-khoroResult_t khoroCommInitRank(khoroComm_t* comm, int nranks, khoroUniqueId id, int rank) {
+khoroResult_t khoroCommInitRankConfig(khoroComm_t* comm, int nranks, khoroUniqueId id, int rank,
+                                      const khoroConfig_t* config) {
   return guard([&] {
     khoro::check_out(comm, "comm");
     check_ranks(nranks, rank);
+    const khoro::Chosen chosen = khoro::chosen_by(config);
     std::array<char, 128> bytes;
     std::copy(std::begin(id.internal), std::end(id.internal), bytes.begin());
-    make(comm, {[=] { return khoro::init_rank(bytes, nranks, rank); },
-                [=](const Error& reason, khoro::Time until) {
-                  khoro::decline_rank(bytes, nranks, rank, reason, until);
-                }});
+    join(comm, khoro::place_at(bytes, nranks, rank), chosen);
+  });
+}
+
+khoroResult_t khoroCommInitRank(khoroComm_t* comm, int nranks, khoroUniqueId id, int rank) {
+  return khoroCommInitRankConfig(comm, nranks, id, rank, nullptr);
+}
+
+khoroResult_t khoroCommInitWorldConfig(khoroComm_t* comm, const khoroConfig_t* config) {
+  return guard([&] {
+    khoro::check_out(comm, "comm");
+    const khoro::Chosen chosen = khoro::chosen_by(config);
+    join(comm, khoro::next_place_in_world(), chosen);
   });
 }
 
 khoroResult_t khoroCommInitWorld(khoroComm_t* comm) {
-  return guard([&] {
-    khoro::check_out(comm, "comm");
-    const int thread = khoro::claim_thread_of_world();
-    make(comm, {[=] { return khoro::init_world(thread); },
-                [=](const Error& reason, khoro::Time until) {
-                  khoro::decline_world(thread, reason, until);
-                }});
-  });
+  return khoroCommInitWorldConfig(comm, nullptr);
 }
 
 khoroResult_t khoroCommInitAllHost(khoroComm_t* comms, int n) {

@@ -31,7 +31,7 @@ using S = Settings;
 using enum SettingType;
 
 constexpr SettingRow table[] = {
-    {"KHORO_LOG", choice, "warn", "off|error|warn|info|trace", Scope::rank,
+    {"KHORO_LOG", choice, "warn", "off|error|warn|info|trace", Scope::process,
      "What is logged to standard error or the caller's callback.", &S::log},
     {"KHORO_DEADLINE", milliseconds, "10min", "1..604800000", Scope::rank,
      "How long an operation may take before it fails.", &S::deadline_ms},
@@ -159,6 +159,31 @@ void warn_of_unknown_names() {
   }
 }
 
+bool chosen_per_communicator(const SettingRow& row) {
+  return row.scope == Scope::rank || row.scope == Scope::job;
+}
+
+const SettingRow& row_to_choose(std::string_view name) {
+  std::vector<std::string_view> known;
+  for (const SettingRow& row : table)
+    if (chosen_per_communicator(row)) {
+      if (row.name == name) return row;
+      known.push_back(row.name);
+    }
+  const std::string_view meant = nearest(name, known);
+  throw Error(Code::invalid_argument,
+              fmt::format("'{}' cannot be chosen for a communicator; {}", name,
+                          meant.empty() ? fmt::format("choose among {}", fmt::join(known, ", "))
+                                        : fmt::format("did you mean {}?", meant)));
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view blanks = " \t\n";
+  const auto first = std::min(text.find_first_not_of(blanks), text.size());
+  const auto last = text.find_last_not_of(blanks);
+  return text.substr(first, last == text.npos ? 0 : last - first + 1);
+}
+
 }  // namespace
 
 std::span<const SettingRow> setting_rows() noexcept { return table; }
@@ -169,7 +194,7 @@ std::string_view to_string(SettingType type) noexcept {
 }
 
 std::string_view to_string(Scope scope) noexcept {
-  constexpr std::string_view names[] = {"rank", "job", "launcher", "test"};
+  constexpr std::string_view names[] = {"rank", "job", "process", "launcher", "test"};
   return names[static_cast<int>(scope)];
 }
 
@@ -207,14 +232,31 @@ void Settings::set(const SettingRow& row, std::string_view value) {
   this->*std::get<std::int64_t Settings::*>(row.member) = *number;
 }
 
+void Settings::choose(std::string_view assignments) {
+  while (!assignments.empty()) {
+    const auto end = std::min(assignments.find(';'), assignments.size());
+    const std::string_view assignment = trimmed(assignments.substr(0, end));
+    assignments.remove_prefix(std::min(end + 1, assignments.size()));
+    if (assignment.empty()) continue;
+    const auto equals = assignment.find('=');
+    if (equals == assignment.npos)
+      throw Error(Code::invalid_argument,
+                  fmt::format("'{}' has no value; write NAME=VALUE, and ';' between two of them",
+                              assignment));
+    set(row_to_choose(trimmed(assignment.substr(0, equals))),
+        trimmed(assignment.substr(equals + 1)));
+  }
+}
+
 std::string Settings::text(const SettingRow& row) const {
   if (auto* member = std::get_if<std::string Settings::*>(&row.member)) return this->**member;
   return write_number(row.type, this->*std::get<std::int64_t Settings::*>(row.member));
 }
 
-Settings Settings::from_environment() {
+Settings Settings::from_environment(std::string_view chosen) {
   static std::atomic_flag warned = ATOMIC_FLAG_INIT;
   Settings settings;
+  settings.choose(chosen);
   for (const SettingRow& row : table) {
     const char* value = settable(row) ? std::getenv(row.name.data()) : nullptr;
     if (value) settings.set(row, value);

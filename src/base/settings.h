@@ -12,14 +12,16 @@ namespace khoro {
 
 struct Settings;
 
-/// Job settings must be equal on all ranks and are compared at init; rank settings are a rank's own
-/// affair; launcher settings are how a launcher tells a rank who it is; test settings exist only in
-/// builds made for tests.
-enum class Scope : std::uint8_t { rank, job, launcher, test };
+/// Rank settings are a rank's own affair; job settings must be equal on all ranks and are compared
+/// at init: these two can be chosen for each communicator. Process settings concern the whole
+/// process; launcher settings are how a launcher tells a rank who it is; test settings exist only
+/// in builds made for tests.
+enum class Scope : std::uint8_t { rank, job, process, launcher, test };
 
 enum class SettingType : std::uint8_t { text, integer, bytes, milliseconds, choice };
 
-/// One row of the table that feeds the environment, `Settings`, `khoro info` and the manual page.
+/// One row of the table that feeds the environment, the settings of a communicator, `khoro info`
+/// and the manual page.
 struct SettingRow {
   std::string_view name;  // "KHORO_LOG"
   SettingType type;
@@ -61,14 +63,17 @@ struct Settings {
 
   /// The defaults.
   Settings();
-  /// The defaults, overlaid with the KHORO_ variables of the environment. A bad value throws
-  /// invalid_argument naming variable, value and legal set; the first call of a process logs one
-  /// warning for each unknown KHORO_ name, with the nearest known one. Not while another thread
-  /// changes the environment.
-  static Settings from_environment();
+  /// The defaults, overlaid with what was `chosen` for a communicator (as for choose()), overlaid
+  /// with the KHORO_ variables of the environment. A bad value throws invalid_argument naming
+  /// variable, value and legal set; the first call of a process logs one warning for each unknown
+  /// KHORO_ name, with the nearest known one. Not while another thread changes the environment.
+  static Settings from_environment(std::string_view chosen = {});
 
   /// Sets one value from text. Throws invalid_argument naming setting, value and legal set.
   void set(const SettingRow& row, std::string_view text);
+  /// Sets those of scope rank and job from "NAME=VALUE; NAME=VALUE". Throws invalid_argument as
+  /// set(), and for a name that none of them has, with the nearest one.
+  void choose(std::string_view assignments);
   /// The value as a user would write it.
   std::string text(const SettingRow& row) const;
   /// "name=value" of each job setting, one a line: what must be equal on all ranks.

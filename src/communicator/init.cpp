@@ -23,8 +23,8 @@ constexpr std::pair<std::string_view, LogLevel> levels[] = {{"off", LogLevel::of
                                                             {"info", LogLevel::info},
                                                             {"trace", LogLevel::trace}};
 
-Settings read_settings() {
-  Settings settings = Settings::from_environment();
+Settings read_settings(const std::string& chosen = {}) {
+  Settings settings = Settings::from_environment(chosen);
   for (const auto& [name, level] : levels)
     if (settings.log == name) set_log_level(level);
 #ifdef KHORO_TEST_SWITCHES
@@ -44,44 +44,9 @@ Time deadline_of_init(const Settings& settings) {
   return machine().now() + std::chrono::milliseconds(settings.init_deadline_ms);
 }
 
-std::unique_ptr<Communicator> join_at(const UniqueId& id, int ranks, int rank,
-                                      const Settings& settings) {
-  const Time deadline = deadline_of_init(settings);
-  std::unique_ptr<Communicator> communicator;
-  bool met = false;
-  try {
-    Seat seat(rank, ranks, settings);
-    Guest guest{ranks, seat.introduction(), facts(settings, ranks)};
-    guest.introduction.pidfd = Process::self().open_pidfd();
-    met = true;
-    join(id, std::move(guest), deadline, [&](Membership& membership) {
-      communicator = seat.join(std::make_shared<const Membership>(std::move(membership)), settings);
-    });
-  } catch (const Error& error) {
-    // join() has told the others what went wrong in it; what comes before only we know.
-    if (!met) decline(id, ranks, rank, error, deadline);
-    Process::self().end_hosting(id);
-    throw;
-  }
-  Process::self().end_hosting(id);
-  return communicator;
-}
-
-/// A place in the launcher's job, whose meeting is served from here if it is that of rank 0.
-struct Place {
-  UniqueId id;
-  int ranks;
-  int rank;
-};
-Place take_place(int thread, const Settings& settings) {
-  const Key key = read_job_key(static_cast<int>(settings.key_descriptor));
-  const Place place{UniqueId::of_job(key, 0), static_cast<int>(settings.size),
-                    static_cast<int>(settings.rank) + thread};
-  if (place.rank == 0) Process::self().host(place.id, deadline_of_init(settings));
-  return place;
-}
-
 }  // namespace
+
+void check_settings(const std::string& chosen) { Settings().choose(chosen); }
 
 std::array<char, 128> make_unique_id() {
   const Settings settings = read_settings();
@@ -90,20 +55,11 @@ std::array<char, 128> make_unique_id() {
   return id.encode();
 }
 
-std::unique_ptr<Communicator> init_rank(const std::array<char, 128>& id, int ranks, int rank) {
-  return join_at(UniqueId::decode(id), ranks, rank, read_settings());
+Place place_at(const std::array<char, 128>& id, int ranks, int rank) {
+  return {UniqueId::decode(id), ranks, rank};
 }
 
-void decline_rank(const std::array<char, 128>& bytes, int ranks, int rank, const Error& reason,
-                  Time until) noexcept {
-  try {
-    decline(UniqueId::decode(bytes), ranks, rank, reason, until);
-  } catch (const std::exception&) {
-    // The others learn it by their deadline.
-  }
-}
-
-int claim_thread_of_world() {
+Place next_place_in_world() {
   const Settings settings = read_settings();
   if (settings.rank < 0 || settings.size < 1 || settings.key_descriptor < 0)
     throw Error(
@@ -117,19 +73,57 @@ int claim_thread_of_world() {
         fmt::format("all {} ranks of this process have joined the launcher's job; start more "
                     "with `khoro run --threads`",
                     settings.threads));
-  return thread;
+  const int rank = static_cast<int>(settings.rank) + thread;
+  const Key key = read_job_key(static_cast<int>(settings.key_descriptor));
+  return {UniqueId::of_job(key, 0), static_cast<int>(settings.size), rank, rank == 0};
 }
 
-std::unique_ptr<Communicator> init_world(int thread) {
-  const Settings settings = read_settings();
-  const Place place = take_place(thread, settings);
-  return join_at(place.id, place.ranks, place.rank, settings);
+Settings settings_for(const std::string& chosen) { return read_settings(chosen); }
+
+Arrival::Arrival(const Place& place, const Settings& settings)
+    : id_(place.id),
+      settings_(settings),
+      seat_(place.rank, place.ranks, settings),
+      guest_{place.ranks, seat_.introduction(), facts(settings, place.ranks)} {
+  guest_.introduction.pidfd = Process::self().open_pidfd();
 }
 
-void decline_world(int thread, const Error& reason, Time until) noexcept {
+Arrival::~Arrival() { Process::self().end_hosting(id_); }
+
+std::unique_ptr<Communicator> Arrival::meet() {
+  std::unique_ptr<Communicator> communicator;
+  khoro::join(id_, std::move(guest_), deadline_of_init(settings_), [&](Membership& membership) {
+    communicator = seat_.join(std::make_shared<const Membership>(std::move(membership)), settings_);
+  });
+  return communicator;
+}
+
+void open_meeting(const Place& place, const Settings& settings) {
+  if (place.hosts) Process::self().host(place.id, deadline_of_init(settings));
+}
+
+std::unique_ptr<Communicator> join(const Place& place, const std::string& chosen) {
+  std::unique_ptr<Arrival> arrival;
+  bool can_be_told = !place.hosts;  // that this rank does not come
   try {
-    const Place place = take_place(thread, read_settings());
-    decline(place.id, place.ranks, place.rank, reason, until);
+    const Settings settings = settings_for(chosen);
+    open_meeting(place, settings);
+    can_be_told = true;
+    arrival = std::make_unique<Arrival>(place, settings);
+  } catch (const Error& error) {
+    if (can_be_told) {
+      khoro::decline(place.id, place.ranks, place.rank, error, deadline_of_init(Settings()));
+      Process::self().end_hosting(place.id);
+    }
+    throw;
+  }
+  return arrival->meet();
+}
+
+void decline(const Place& place, const Error& reason, Time until) noexcept {
+  try {
+    open_meeting(place, settings_for({}));
+    khoro::decline(place.id, place.ranks, place.rank, reason, until);
   } catch (const std::exception&) {
     // The others learn it by their deadline.
   }

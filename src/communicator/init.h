@@ -3,34 +3,75 @@
 
 #include <array>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "base/settings.h"
 #include "communicator/communicator.h"
+#include "communicator/seat.h"
+#include "rendezvous/membership.h"
+#include "rendezvous/unique_id.h"
 
 namespace khoro {
 
-/// How communicators are made. All throw `Error`; all read the settings from the environment.
+/// How communicators are made: each way of calling yields a `Place`, and join() does the rest. All
+/// throw `Error`; settings come from the environment and from what was chosen, a text as for
+/// Settings::choose().
+
+/// A rank's place in a communicator that is not there yet.
+struct Place {
+  UniqueId id;
+  int ranks = 0;
+  int rank = 0;
+  /// The meeting is served by this rank.
+  bool hosts = false;
+};
+
+/// A rank that is ready to meet the others of its place: it has memory and descriptors to show. A
+/// meeting that it serves ends with it.
+class Arrival {
+ public:
+  Arrival(const Place& place, const Settings& settings);
+  ~Arrival();
+  Arrival(const Arrival&) = delete;
+  Arrival& operator=(const Arrival&) = delete;
+
+  /// Once; blocks until all ranks have come, the init deadline has passed, which counts from here.
+  std::unique_ptr<Communicator> meet();
+
+ private:
+  UniqueId id_;
+  Settings settings_;
+  Seat seat_;
+  Guest guest_;
+};
+
+/// Throws invalid_argument, naming setting, value and legal set.
+void check_settings(const std::string& chosen);
 
 /// A new id, and this process listening for the ranks that will present it.
 std::array<char, 128> make_unique_id();
 
-/// Joins as rank `rank` of `ranks`; blocks until all have come. Thread-safe.
-std::unique_ptr<Communicator> init_rank(const std::array<char, 128>& id, int ranks, int rank);
+/// The place of rank `rank` among the `ranks` that hold the id.
+Place place_at(const std::array<char, 128>& id, int ranks, int rank);
+/// The place of the next thread of this process in the job that the launcher describes, so that the
+/// order of calls decides. Throws invalid_usage without a launcher, or when all threads of this
+/// process have joined. Thread-safe.
+Place next_place_in_world();
 
-/// Lets the others know, in place of init_rank(), that this rank does not come: they fail with that
+/// The settings of one communicator.
+Settings settings_for(const std::string& chosen);
+/// Serves the meeting of a place that hosts it.
+void open_meeting(const Place& place, const Settings& settings);
+
+/// Takes the place: opens the meeting, arrives and meets; the others are told at once if this rank
+/// cannot arrive. Blocks as Arrival::meet(). Thread-safe.
+std::unique_ptr<Communicator> join(const Place& place, const std::string& chosen);
+
+/// Lets the others know, in place of join(), that this rank does not come: they fail with that
 /// reason. Blocks for a moment, and until `until` where the meeting is not open yet. Thread-safe.
-void decline_rank(const std::array<char, 128>& id, int ranks, int rank, const Error& reason,
-                  Time until) noexcept;
-
-/// Takes the place of the next thread of this process in the job that the launcher describes, so
-/// that the order of calls decides. Throws invalid_usage without a launcher, or when all threads of
-/// this process have joined. Thread-safe.
-int claim_thread_of_world();
-/// Joins the launcher's job in a place that was claimed; blocks as init_rank. Thread-safe.
-std::unique_ptr<Communicator> init_world(int thread);
-/// As decline_rank().
-void decline_world(int thread, const Error& reason, Time until) noexcept;
+void decline(const Place& place, const Error& reason, Time until) noexcept;
 
 /// All ranks of a new communicator, by rank, connected without a meeting.
 std::vector<std::unique_ptr<Communicator>> init_all_host(int ranks);

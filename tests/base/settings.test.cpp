@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/settings.h"
 
+#include <fmt/format.h>
+
 #include <set>
 
 #include "base/error.h"
@@ -71,6 +73,36 @@ TEST_CASE("a value from the environment wins over the default", "[base]") {
   int from_environment = 0;
   for (const SettingValue& value : settings_now()) from_environment += value.from_environment;
   CHECK(from_environment == 2);
+}
+
+TEST_CASE("what is chosen for a communicator wins over the default and loses to the environment",
+          "[base]") {
+  ScopedEnvironment slots("KHORO_SLOTS", "3");
+  const Settings settings = Settings::from_environment(
+      " KHORO_SLOTS=5; KHORO_DEADLINE = 3s ;KHORO_ALGORITHM=allreduce:ring\n;; ");
+  CHECK(settings.slots == 3);
+  CHECK(settings.deadline_ms == 3'000);
+  CHECK(settings.algorithm == "allreduce:ring");
+}
+
+TEST_CASE("every setting of scope rank and job, and no other, can be chosen for a communicator",
+          "[base]") {
+  for (const SettingRow& row : setting_rows()) {
+    INFO(row.name);
+    const std::string assignment = fmt::format("{}={}", row.name, row.default_value);
+    if (row.scope == Scope::rank || row.scope == Scope::job)
+      CHECK_NOTHROW(Settings().choose(assignment));
+    else
+      CHECK_THROWS_WITH(Settings().choose(assignment),
+                        Catch::Contains(std::string(row.name)) &&
+                            Catch::Contains("cannot be chosen for a communicator"));
+  }
+  CHECK_THROWS_WITH(Settings().choose("KHORO_SLOT=3"),
+                    Catch::Contains("did you mean KHORO_SLOTS?"));
+  CHECK_THROWS_WITH(Settings().choose("KHORO_SLOTS"), Catch::Contains("write NAME=VALUE"));
+  CHECK_THROWS_WITH(Settings().choose("=3"), Catch::Contains("choose among KHORO_DEADLINE"));
+  CHECK_THROWS_WITH(Settings().choose("KHORO_SLOTS=0"),
+                    Catch::Contains("KHORO_SLOTS is '0', which is not a number from 1 to 64"));
 }
 
 TEST_CASE("numbers take units, and are written back with the largest that fits", "[base]") {
