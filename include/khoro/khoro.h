@@ -11,10 +11,12 @@
  * Out-parameters are written only on success. Handles are numbers in a table: a stale or invented
  * one is khoroInvalidArgument, never a crash. Errors that come from the arguments alone
  * (khoroInvalidArgument, khoroInvalidUsage) leave the communicator as it was; every other error
- * poisons it, and what follows returns that first cause. khoroGetLastError() has the words. */
+ * poisons it: queries, async error, abort and destroy still work, everything else returns
+ * that first cause. khoroGetLastError() has the words. */
 #ifndef KHORO_H
 #define KHORO_H
 
+#include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -73,6 +75,11 @@ typedef struct khoroStream* khoroStream_t;
 /* A place in a stream, to ask and to wait for. */
 typedef struct khoroEvent* khoroEvent_t;
 
+/* A communicator that does not block (blocking = 0 in its config) is in progress until it is made:
+ * khoroCommGetAsyncError says khoroInProgress, then khoroSuccess or why it failed. Until then it
+ * can be aborted and destroyed, and every other call on it is khoroInvalidUsage; if it failed, they
+ * return the cause. Only what makes communicators does not block: calls with stream NULL block. */
+
 /* 128 bytes that ranks pass to each other before they meet. Whoever can read it may join: it holds
  * the key of the job. Never print it. */
 typedef struct {
@@ -86,16 +93,23 @@ typedef struct {
   size_t size;
   unsigned int magic;
   unsigned int version;
+  /* 0: what makes this communicator returns khoroInProgress at once; undefined or 1: when it is
+   * made. */
+  int blocking;
   /* Settings of scope rank and job, as `khoro info` lists them: "KHORO_DEADLINE=5s;KHORO_SLOTS=16".
    * Those of scope job must be the same on all ranks. The environment wins. Borrowed for the call.
    * Undefined: none. */
   const char* settings;
 } khoroConfig_t;
 
+#define KHORO_CONFIG_UNDEF_INT INT_MIN
 #define KHORO_CONFIG_UNDEF_PTR NULL
 #define KHORO_CONFIG_MAGIC 0x6b686f63u
-#define KHORO_CONFIG_INITIALIZER \
-  { sizeof(khoroConfig_t), KHORO_CONFIG_MAGIC, KHORO_VERSION, KHORO_CONFIG_UNDEF_PTR }
+#define KHORO_CONFIG_INITIALIZER                                                      \
+  {                                                                                   \
+    sizeof(khoroConfig_t), KHORO_CONFIG_MAGIC, KHORO_VERSION, KHORO_CONFIG_UNDEF_INT, \
+        KHORO_CONFIG_UNDEF_PTR                                                        \
+  }
 
 /* The version of the library that runs: KHORO_VERSION of its header. Thread-safe.
  * Results: khoroSuccess, khoroInvalidArgument (NULL). */
@@ -141,6 +155,12 @@ KHORO_API khoroResult_t khoroCommInitWorldConfig(khoroComm_t* comm, const khoroC
  * khoroInvalidArgument, khoroSystemError, khoroOutOfMemory. */
 KHORO_API khoroResult_t khoroCommInitAllHost(khoroComm_t* comms, int n);
 
+/* Ends this rank's calls: it takes no more, and peers that still need this rank are told that it
+ * has left. Thread-bound; calls that are queued on streams are waited for, as by khoroCommDestroy.
+ * Results: khoroSuccess, khoroInvalidArgument, khoroInvalidUsage (twice), and the first cause of a
+ * poisoned communicator. */
+KHORO_API khoroResult_t khoroCommFinalize(khoroComm_t comm);
+
 /* Ends this rank's membership and frees it; calls under way on it must have returned. Calls that
  * are queued on streams are waited for, at most for the deadline, which then fails them; abort ends
  * them at once. Blocks no longer than that, and than peers need to see the end of the last call. A
@@ -153,9 +173,10 @@ KHORO_API khoroResult_t khoroCommDestroy(khoroComm_t comm);
  * handle stays valid until destroyed. Results: khoroSuccess, khoroInvalidArgument. */
 KHORO_API khoroResult_t khoroCommAbort(khoroComm_t comm);
 
-/* The first cause that poisoned the communicator, khoroSuccess if none. It is also how a rank hears
- * within 2 s that ranks made different calls although its own call had succeeded, because its part
- * needed nothing from the others. Thread-safe, never blocks. */
+/* The first cause that poisoned the communicator, or why it could not be made; khoroInProgress
+ * while it is being made; else khoroSuccess. It is also how a rank hears within 2 s that ranks made
+ * different calls although its own call had succeeded, because its part needed nothing from the
+ * others. Thread-safe, never blocks. */
 KHORO_API khoroResult_t khoroCommGetAsyncError(khoroComm_t comm, khoroResult_t* error);
 
 KHORO_API khoroResult_t khoroCommCount(khoroComm_t comm, int* count);

@@ -38,6 +38,11 @@ Chosen chosen_by(const khoroConfig_t* config) {
   Chosen chosen;
   if (!config) return chosen;
   check_origin(*config);
+  if (config->blocking != KHORO_CONFIG_UNDEF_INT) {
+    if (config->blocking != 0 && config->blocking != 1)
+      refuse(fmt::format("blocking is {}; it must be 0, 1 or left undefined", config->blocking));
+    chosen.blocking = config->blocking == 1;
+  }
   if (config->settings) chosen.settings = config->settings;
   try {
     check_settings(chosen.settings);

@@ -9,6 +9,7 @@ namespace khoro {
 
 /// What a caller chose for one communicator, checked and copied.
 struct Chosen {
+  bool blocking = true;
   std::string settings;  // as Settings::choose() takes them
 };
 

@@ -4,24 +4,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <exception>
 #include <future>
-#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "api/guard.h"
 #include "api/handle_table.h"
 #include "base/error.h"
-#include "base/system.h"
+#include "base/thread.h"
 
 namespace khoro {
 namespace {
 
 /// Runs `run(0)`, `run(1)`, ... on a thread each, the first on this one, and waits for all. None
 /// begins before every thread has been started: if one cannot be, the others would wait for it.
-/// Throws system_error then.
+/// Throws `Error` then.
 template <class Run>
 void run_at_once(std::size_t count, Run run) {
   std::promise<bool> start;
@@ -33,16 +31,15 @@ void run_at_once(std::size_t count, Run run) {
   try {
     others.reserve(count);
     for (std::size_t i = 1; i < count; ++i)
-      others.emplace_back([&run, started, i] {
+      others.push_back(start_thread("init", [&run, started, i] {
         if (started.get()) run(i);
-      });
-  } catch (const std::system_error& error) {
+      }));
+  } catch (const Error& error) {
     start.set_value(false);
     join_all();
     throw Error(Code::system_error,
-                fmt::format("cannot start {} threads for the inits of a group: {}; raise the limit "
-                            "of processes (ulimit -u) or of memory",
-                            count - 1, error.what()));
+                fmt::format("cannot start {} threads for the inits of a group: {}", count - 1,
+                            error.what()));
   } catch (...) {
     start.set_value(false);
     join_all();
@@ -80,19 +77,42 @@ Group& Group::of_thread() noexcept {
   return group;
 }
 
-void Group::run() {
-  const auto inits = std::exchange(inits_, {});
-  const auto calls = std::exchange(calls_, {});
-  run_inits(inits);
-  run_calls(calls);
+khoroComm_t PendingInit::start() const {
+  try {
+    return handles().add(begin());
+  } catch (const Error& error) {
+    if (decline) decline(error);
+    throw;
+  }
 }
 
-void Group::run_inits(std::vector<PendingInit> inits) {
+khoroResult_t Group::run() {
+  auto inits = std::exchange(inits_, {});
+  const auto calls = std::exchange(calls_, {});
+  const auto at_once = std::stable_partition(
+      inits.begin(), inits.end(), [](const PendingInit& init) { return init.chosen.blocking; });
+  std::vector<khoroComm_t> begun;
+  try {
+    for (auto init = at_once; init != inits.end(); ++init) begun.push_back(init->start());
+    run_blocking({inits.begin(), at_once});
+  } catch (...) {
+    for (khoroComm_t handle : begun) handles().remove(handle);
+    throw;
+  }
+  std::size_t next = 0;
+  for (auto init = at_once; init != inits.end(); ++init) *init->out = begun[next++];
+  run_calls(calls);
+  return begun.empty() ? khoroSuccess : khoroInProgress;
+}
+
+void Group::run_blocking(const std::vector<PendingInit>& inits) {
+  std::vector<Make> makes;
+  for (const PendingInit& init : inits) makes.push_back(init.begin());
   std::vector<std::unique_ptr<Communicator>> made(inits.size());
   std::vector<std::exception_ptr> errors(inits.size());
   const auto run = [&](std::size_t i) {
     try {
-      made[i] = inits[i].init.make();
+      made[i] = makes[i](nullptr);
     } catch (...) {
       errors[i] = std::current_exception();
     }
@@ -101,8 +121,8 @@ void Group::run_inits(std::vector<PendingInit> inits) {
     // They may be ranks of one communicator, which wait for each other.
     run_at_once(inits.size(), run);
   } catch (const Error& error) {
-    const Time until = machine().now() + std::chrono::seconds(2);
-    for (const PendingInit& pending : inits) pending.init.decline(error, until);
+    for (const PendingInit& init : inits)
+      if (init.decline) init.decline(error);
     throw;
   }
   if (const std::exception_ptr error = cause_among(errors)) std::rethrow_exception(error);
@@ -123,6 +143,6 @@ khoroResult_t khoroGroupEnd(void) {
     if (depth == 0)
       throw khoro::Error(khoro::Code::invalid_usage,
                          "khoroGroupEnd without khoroGroupStart on this thread");
-    if (--depth == 0) khoro::Group::of_thread().run();
+    return --depth == 0 ? khoro::Group::of_thread().run() : khoroSuccess;
   });
 }

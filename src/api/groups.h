@@ -2,16 +2,30 @@
 #pragma once
 
 #include <functional>
-#include <memory>
+#include <utility>
 #include <vector>
 
+#include "api/config.h"
 #include "api/guard.h"
+#include "api/making.h"
 #include "base/error.h"
-#include "base/time.h"
 #include "communicator/communicator.h"
 #include "khoro/khoro.h"
 
 namespace khoro {
+
+/// A communicator that somebody asked for, and where its handle goes.
+struct PendingInit {
+  khoroComm_t* out = nullptr;
+  Chosen chosen;
+  /// Takes hold of what making it needs, on the caller's thread, right before it is made.
+  std::function<Make()> begin;
+  /// In its place, where no thread can be started for it: lets the other ranks know that this one
+  /// does not come. Null if it has no way to. Never throws.
+  std::function<void(const Error& reason)> decline = nullptr;
+  /// Begins to make it, if it does not block.
+  khoroComm_t start() const;
+};
 
 /// What one thread has put off to the end of its outermost group.
 class Group {
@@ -19,20 +33,15 @@ class Group {
   /// The calling thread's.
   static Group& of_thread() noexcept;
 
-  struct Init {
-    std::function<std::unique_ptr<Communicator>()> make;
-    /// In its place: lets the other ranks know that this one does not come. Never throws.
-    std::function<void(const Error& reason, Time until)> decline;
-  };
-
   void add(khoroComm_t handle, khoroStream_t stream, const Call& call) {
     calls_.push_back({handle, stream, call});
   }
-  /// Made at the end of the group, and its handle is written to `out` then.
-  void add(khoroComm_t* out, Init init) { inits_.push_back({out, std::move(init)}); }
+  /// Is made at the end of the group, and its handle is written then.
+  void add(PendingInit init) { inits_.push_back(std::move(init)); }
 
-  /// Runs everything. Throws the first `Error`; the group is empty afterwards in any case.
-  void run();
+  /// Runs everything. Throws the first `Error`; the group is empty afterwards in any case. Returns
+  /// khoroInProgress if a communicator that does not block is still being made.
+  khoroResult_t run();
 
   /// A call on the stream is put off.
   bool holds(khoroStream_t stream) const noexcept;
@@ -43,11 +52,7 @@ class Group {
     khoroStream_t stream;
     Call call;
   };
-  struct PendingInit {
-    khoroComm_t* out;
-    Init init;
-  };
-  static void run_inits(std::vector<PendingInit> inits);
+  static void run_blocking(const std::vector<PendingInit>& inits);
   static void run_calls(const std::vector<PendingCall>& calls);
 
   std::vector<PendingCall> calls_;

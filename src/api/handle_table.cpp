@@ -5,6 +5,16 @@
 #include "communicator/stream_worker.h"
 
 namespace khoro {
+namespace {
+
+[[noreturn]] void throw_being_made() {
+  throw Error(
+      Code::invalid_usage,
+      "the communicator is still being made; call khoroCommGetAsyncError until it no longer "
+      "says khoroInProgress");
+}
+
+}  // namespace
 
 void HandleTable::give_up(Entry& entry, std::uint32_t use) {
   if (use != claimed) return entry.use.store(use, std::memory_order_release);
@@ -13,16 +23,21 @@ void HandleTable::give_up(Entry& entry, std::uint32_t use) {
               "or make a communicator for each");
 }
 
-HandleTable::Claim HandleTable::claim_with_streams(khoroComm_t handle) {
-  Entry& entry = entries_.entry(handle);
-  if (entry.generation.load(std::memory_order_acquire) != Entries::generation_of(handle))
-    Entries::throw_stale(handle);
+HandleTable::Claim HandleTable::claim_if(Entry& entry, const std::atomic<std::uint32_t>& generation,
+                                         khoroComm_t handle) {
+  if (generation.load(std::memory_order_acquire) != Entries::generation_of(handle))
+    throw_closed(handle);
   const std::uint32_t use = entry.use.exchange(claimed, std::memory_order_acquire);
   if (use == claimed) give_up(entry, use);
   Claim claim(entry, use);
-  if (entry.generation.load(std::memory_order_acquire) != Entries::generation_of(handle))
-    Entries::throw_stale(handle);
+  if (generation.load(std::memory_order_acquire) != Entries::generation_of(handle))
+    throw_closed(handle);
   return claim;
+}
+
+HandleTable::Claim HandleTable::claim_with_streams(khoroComm_t handle) {
+  Entry& entry = entries_.entry(handle);
+  return claim_if(entry, entry.open, handle);
 }
 
 HandleTable::Claim HandleTable::claim(khoroComm_t handle) {
@@ -49,15 +64,61 @@ void HandleTable::Claim::take_back() {
 khoroComm_t HandleTable::add(std::unique_ptr<Communicator> communicator) {
   Entry& entry = entries_.take();
   entry.communicator = std::move(communicator);
-  return entries_.publish(entry);
+  const khoroComm_t handle = entries_.publish(entry);
+  entry.open.store(Entries::generation_of(handle), std::memory_order_release);
+  return handle;
+}
+
+khoroComm_t HandleTable::add(Make make) {
+  auto making = std::make_unique<Making>();
+  Entry& entry = entries_.take();
+  entry.making = std::move(making);
+  const khoroComm_t handle = entries_.publish(entry);
+  const auto publish = [&entry, handle](std::unique_ptr<Communicator> communicator) {
+    entry.communicator = std::move(communicator);
+    entry.open.store(Entries::generation_of(handle), std::memory_order_release);
+  };
+  try {
+    entry.making->start(std::move(make), publish);
+  } catch (...) {
+    entries_.retire(entry, handle);
+    entry.making.reset();
+    entries_.give_back(entry);
+    throw;
+  }
+  return handle;
 }
 
 HandleTable::Pin HandleTable::pin(khoroComm_t handle) { return Pin(entries_.pin(handle)); }
 
+Communicator& HandleTable::Pin::made() const {
+  if (Communicator* made = communicator()) return *made;
+  if (making()->failed()) throw Error(making()->code(), making()->words());
+  throw_being_made();
+}
+
+Communicator& HandleTable::Pin::open() const {
+  Communicator& communicator = made();
+  if (pin_->open.load(std::memory_order_acquire) != closed) return communicator;
+  if (communicator.stopped()) communicator.throw_cause();
+  throw Error(Code::invalid_usage,
+              "the communicator was finalized and takes no more calls; destroy it");
+}
+
+void HandleTable::throw_closed(khoroComm_t handle) {
+  pin(handle).open();
+  // It was opened in between: as if it had been asked for too early.
+  throw_being_made();
+}
+
 std::unique_ptr<Communicator> HandleTable::remove(khoroComm_t handle) {
-  Claim claim = this->claim(handle);  // others may still abort it, should it have to wait
+  Entry& closing = entries_.entry(handle);
+  Claim claim = claim_if(closing, closing.generation, handle);
+  if (claim.may_be_on_streams()) claim.take_back();  // others may still abort it while this waits
   Entry& entry = *std::exchange(claim.entry_, nullptr);
   entries_.retire(entry, handle);
+  entry.making.reset();  // which may still publish
+  entry.open.store(closed, std::memory_order_release);
   std::unique_ptr<Communicator> communicator = std::move(entry.communicator);
   entry.use.store(unused, std::memory_order_release);
   entries_.give_back(entry);

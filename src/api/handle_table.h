@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "api/handles.h"
+#include "api/making.h"
 #include "communicator/communicator.h"
 #include "khoro/khoro.h"
 
@@ -23,6 +24,9 @@ class HandleTable {
  public:
   /// Takes the communicator over. Throws out_of_memory when there are too many.
   khoroComm_t add(std::unique_ptr<Communicator> communicator);
+  /// Begins to make one; its handle is good for looking, aborting and destroying at once, and for
+  /// calls once it is made. Throws `Error`.
+  khoroComm_t add(Make make);
 
   /// The right of one thread to make a call on a communicator; ends with its life.
   class Claim;
@@ -30,7 +34,8 @@ class HandleTable {
   class Pin;
 
   /// Throw invalid_argument for a handle that is none. Claims throw invalid_usage if another thread
-  /// is in a call on it. claim() blocks until calls queued on streams have ended, at most for the
+  /// is in a call on it, and if it is still being made or was finalized; why it could not be made,
+  /// if so. claim() blocks until calls queued on streams have ended, at most for the
   /// communicator's deadline, which then fails it; claim_with_streams() leaves them.
   Claim claim(khoroComm_t handle);
   Claim claim_with_streams(khoroComm_t handle);
@@ -38,10 +43,12 @@ class HandleTable {
   Claim try_claim(khoroComm_t handle);
   Pin pin(khoroComm_t handle);
 
-  /// Takes the communicator out; its handle is stale from then on. Blocks and throws as claim().
+  /// Takes the communicator out; its handle is stale from then on. Ends the making of one that is
+  /// not made yet, and gives null then. Blocks and throws as claim(), but takes what is closed.
   std::unique_ptr<Communicator> remove(khoroComm_t handle);
 
  private:
+  static constexpr std::uint32_t closed = 1;
   struct alignas(64) Entry : HandleEntry {
     static constexpr auto null_words =
         "the communicator is NULL; make one with khoroCommInitRank, khoroCommInitWorld or "
@@ -51,8 +58,12 @@ class HandleTable {
         "it, and not after khoroCommDestroy";
     static constexpr auto limit_words = "65,536 communicators are in use";
 
+    // The generation whose calls may be made: that of the entry, or `closed` while it takes none.
+    // So a claim looks at one word, whatever there is to know.
+    std::atomic<std::uint32_t> open{closed};
     std::atomic<std::uint32_t> use{unused};
     std::unique_ptr<Communicator> communicator;
+    std::unique_ptr<Making> making;  // null unless a thread of its own makes, or has made it
   };
   using Entries = Handles<khoroComm_t, Entry>;
 
@@ -63,6 +74,10 @@ class HandleTable {
   };
   /// Undoes a claim of what was in that use before. Throws if that was another thread's.
   static void give_up(Entry& entry, std::uint32_t use);
+  /// Claims it, if `generation` is that of the handle.
+  Claim claim_if(Entry& entry, const std::atomic<std::uint32_t>& generation, khoroComm_t handle);
+  /// Throws why it takes no calls.
+  [[noreturn]] void throw_closed(khoroComm_t handle);
 
   Entries entries_;
 };
@@ -76,6 +91,8 @@ class HandleTable::Claim {
     if (entry_) entry_->use.store(rest_, std::memory_order_release);
   }
   explicit operator bool() const noexcept { return entry_ != nullptr; }
+  /// It takes no more calls.
+  void close() const noexcept { entry_->open.store(closed, std::memory_order_release); }
   Communicator* operator->() const noexcept { return entry_->communicator.get(); }
   Communicator& operator*() const noexcept { return *entry_->communicator; }
 
@@ -98,7 +115,17 @@ class HandleTable::Claim {
 
 class HandleTable::Pin {
  public:
-  Communicator* operator->() const noexcept { return pin_->communicator.get(); }
+  /// Null while it is being made, and if that failed.
+  Communicator* communicator() const noexcept {
+    const bool made = !pin_->making || pin_->making->code() == Code::success;
+    return made ? pin_->communicator.get() : nullptr;
+  }
+  /// Null if it was made before its handle was given out.
+  Making* making() const noexcept { return pin_->making.get(); }
+  /// Throws as claim() if there is none yet.
+  Communicator& made() const;
+  /// Throws as claim() if it takes no calls.
+  Communicator& open() const;
 
  private:
   friend HandleTable;
@@ -109,17 +136,17 @@ class HandleTable::Pin {
 /// One exchange: it keeps other threads out, and the entry from being destroyed.
 inline HandleTable::Claim HandleTable::try_claim(khoroComm_t handle) {
   Entry& entry = entries_.entry(handle);
-  if (entry.generation.load(std::memory_order_acquire) != Entries::generation_of(handle))
-    Entries::throw_stale(handle);
+  if (entry.open.load(std::memory_order_acquire) != Entries::generation_of(handle))
+    throw_closed(handle);
   const std::uint32_t use = entry.use.exchange(claimed, std::memory_order_acquire);
   if (use != unused) [[unlikely]] {
     give_up(entry, use);
     return Claim();
   }
-  if (entry.generation.load(std::memory_order_acquire) == Entries::generation_of(handle))
+  if (entry.open.load(std::memory_order_acquire) == Entries::generation_of(handle))
     return Claim(entry, unused);
   give_up(entry, unused);
-  Entries::throw_stale(handle);
+  throw_closed(handle);
 }
 
 /// The one of this process. It lives until the process ends, for threads that call to the very end.

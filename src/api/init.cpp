@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -14,12 +15,14 @@
 #include "api/guard.h"
 #include "api/handle_table.h"
 #include "base/error.h"
+#include "base/system.h"
 
 using khoro::Code;
 using khoro::Communicator;
 using khoro::Error;
 using khoro::guard;
 using khoro::handles;
+using khoro::Make;
 
 namespace {
 
@@ -32,16 +35,28 @@ void check_ranks(int ranks, int rank) {
                 fmt::format("rank {} of {} ranks; it must be 0 to {}", rank, ranks, ranks - 1));
 }
 
-/// Joins now, or at the end of the group.
-void join(khoroComm_t* out, const khoro::Place& place, const khoro::Chosen& chosen) {
-  const auto make = [place, settings = chosen.settings] { return khoro::join(place, settings); };
-  const auto decline = [place](const Error& reason, khoro::Time until) {
-    khoro::decline(place, reason, until);
+/// Makes a communicator now, at the end of the group, or behind its handle.
+khoroResult_t make(khoro::PendingInit init) {
+  if (khoro::group_depth > 0) {
+    khoro::Group::of_thread().add(std::move(init));
+    return khoroSuccess;
+  }
+  if (init.chosen.blocking) {
+    *init.out = handles().add(init.begin()(nullptr));
+    return khoroSuccess;
+  }
+  *init.out = init.start();
+  return khoroInProgress;
+}
+
+khoroResult_t join(khoroComm_t* out, const khoro::Place& place, const khoro::Chosen& chosen) {
+  const Make join_there = [place, settings = chosen.settings](const khoro::Interrupt* interrupt) {
+    return khoro::join(place, settings, interrupt);
   };
-  if (khoro::group_depth > 0)
-    khoro::Group::of_thread().add(out, {make, decline});
-  else
-    *out = handles().add(make());
+  const auto decline = [place](const Error& reason) {
+    khoro::decline(place, reason, khoro::machine().now() + std::chrono::seconds(2));
+  };
+  return make({out, chosen, [join_there] { return join_there; }, decline});
 }
 
 }  // namespace
@@ -62,7 +77,7 @@ khoroResult_t khoroCommInitRankConfig(khoroComm_t* comm, int nranks, khoroUnique
     const khoro::Chosen chosen = khoro::chosen_by(config);
     std::array<char, 128> bytes;
     std::copy(std::begin(id.internal), std::end(id.internal), bytes.begin());
-    join(comm, khoro::place_at(bytes, nranks, rank), chosen);
+    return join(comm, khoro::place_at(bytes, nranks, rank), chosen);
   });
 }
 
@@ -74,7 +89,7 @@ khoroResult_t khoroCommInitWorldConfig(khoroComm_t* comm, const khoroConfig_t* c
   return guard([&] {
     khoro::check_out(comm, "comm");
     const khoro::Chosen chosen = khoro::chosen_by(config);
-    join(comm, khoro::next_place_in_world(), chosen);
+    return join(comm, khoro::next_place_in_world(), chosen);
   });
 }
 
@@ -91,6 +106,14 @@ khoroResult_t khoroCommInitAllHost(khoroComm_t* comms, int n) {
     for (auto& communicator : khoro::init_all_host(n))
       made.push_back(handles().add(std::move(communicator)));
     std::copy(made.begin(), made.end(), comms);
+  });
+}
+
+khoroResult_t khoroCommFinalize(khoroComm_t comm) {
+  return guard([&] {
+    const auto communicator = handles().claim(comm);
+    communicator->finalize();
+    communicator.close();
   });
 }
 

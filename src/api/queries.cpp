@@ -60,9 +60,13 @@ const char* khoroGetErrorString(khoroResult_t result) {
 const char* khoroGetLastError(khoroComm_t comm) {
   if (comm) {
     try {
-      const auto communicator = handles().pin(comm);
-      if (communicator->stopped())
-        khoro::keep_failure(communicator->async_error(), communicator->cause_words());
+      const auto pin = handles().pin(comm);
+      if (khoro::Communicator* communicator = pin.communicator()) {
+        if (communicator->stopped())
+          khoro::keep_failure(communicator->async_error(), communicator->cause_words());
+      } else if (pin.making()->failed()) {
+        khoro::keep_failure(pin.making()->code(), pin.making()->words());
+      }
     } catch (const Error&) {
       // A handle that is none has no cause; what this thread's last call said remains.
     }
@@ -73,35 +77,46 @@ const char* khoroGetLastError(khoroComm_t comm) {
 khoroResult_t khoroCommGetAsyncError(khoroComm_t comm, khoroResult_t* error) {
   return guard([&] {
     khoro::check_out(error, "error");
-    *error = static_cast<khoroResult_t>(handles().pin(comm)->async_error());
+    const auto pin = handles().pin(comm);
+    khoro::Communicator* const communicator = pin.communicator();
+    *error = static_cast<khoroResult_t>(communicator ? communicator->async_error()
+                                                     : pin.making()->code());
   });
 }
 
 khoroResult_t khoroCommCount(khoroComm_t comm, int* count) {
   return guard([&] {
     khoro::check_out(count, "count");
-    *count = handles().pin(comm)->ranks();
+    *count = handles().pin(comm).made().ranks();
   });
 }
 
 khoroResult_t khoroCommUserRank(khoroComm_t comm, int* rank) {
   return guard([&] {
     khoro::check_out(rank, "rank");
-    *rank = handles().pin(comm)->rank();
+    *rank = handles().pin(comm).made().rank();
   });
 }
 
 khoroResult_t khoroCommAbort(khoroComm_t comm) {
-  return guard([&] { handles().pin(comm)->abort(); });
+  return guard([&] {
+    const auto pin = handles().pin(comm);
+    if (khoro::Communicator* communicator = pin.communicator())
+      communicator->abort();
+    else
+      pin.making()->abort();
+  });
 }
 
 khoroResult_t khoroCommSetDeadline(khoroComm_t comm, int64_t milliseconds) {
   return guard([&] {
-    const auto communicator = handles().pin(comm);
+    const auto pin = handles().pin(comm);
+    khoro::Communicator& communicator = pin.open();
     if (milliseconds < 1 || milliseconds > int64_t{1} << 40)
       throw Error(Code::invalid_argument,
                   fmt::format("a deadline of {} ms; it must be 1 to 2^40", milliseconds));
-    communicator->set_deadline(std::chrono::milliseconds(milliseconds));
+    if (communicator.stopped()) communicator.throw_cause();
+    communicator.set_deadline(std::chrono::milliseconds(milliseconds));
   });
 }
 

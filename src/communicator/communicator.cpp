@@ -61,6 +61,12 @@ Communicator::~Communicator() {
   peers_->ring();
 }
 
+void Communicator::finalize() {
+  if (stopped()) throw_cause();
+  page_->close();
+  peers_->ring();
+}
+
 void Communicator::run(const Call& call) {
   struct Single {
     Communicator& communicator;

@@ -119,6 +119,11 @@ class Communicator {
   /// threads of the caller (0), when the one hands the communicator to the other.
   void serve(std::uint64_t line) noexcept;
 
+  /// Ends this rank's calls in order, at once, since a call returns when all it needs to do is
+  /// done; peers that still need it learn that it has left. Throws the first cause if the
+  /// communicator is poisoned.
+  void finalize();
+
   // Failure. All thread-safe.
 
   /// True once the communicator is poisoned: one load.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "communicator/control.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
@@ -10,13 +8,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "base/system.h"
+#include "base/thread.h"
 
 namespace khoro {
 namespace {
@@ -33,22 +31,6 @@ bool listen_to(const Descriptor& events, int descriptor, std::uint64_t number) n
 
 Time next_multiple(Duration period) noexcept { return (machine().now() / period + 1) * period; }
 
-/// Signals are for the threads of the caller: the control thread inherits a full mask.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
-};
-
 }  // namespace
 
 Control::Control()
@@ -59,14 +41,7 @@ Control::Control()
   if (!events_ || !timer_ || !stop_ || !listen_to(events_, stop_.number(), stop_number) ||
       !listen_to(events_, timer_.number(), timer_number))
     throw_errno("cannot set up the control thread");
-  SignalsBlocked blocked;
-  try {
-    thread_ = std::thread([this] { work(); });
-  } catch (const std::system_error& error) {
-    throw Error(Code::system_error,
-                std::string("cannot start the control thread: ") + error.what());
-  }
-  ::pthread_setname_np(thread_.native_handle(), "khoro-control");
+  thread_ = start_thread("control", [this] { work(); });
 }
 
 Control::~Control() {

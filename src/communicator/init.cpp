@@ -88,13 +88,27 @@ Arrival::Arrival(const Place& place, const Settings& settings)
   guest_.introduction.pidfd = Process::self().open_pidfd();
 }
 
-Arrival::~Arrival() { Process::self().end_hosting(id_); }
+Arrival::~Arrival() {
+  if (met_)
+    Process::self().end_hosting(id_);
+  else
+    Process::self().stop_hosting(id_);
+}
 
-std::unique_ptr<Communicator> Arrival::meet() {
+std::unique_ptr<Communicator> Arrival::meet(const Interrupt* interrupt) {
+  met_ = true;
   std::unique_ptr<Communicator> communicator;
-  khoro::join(id_, std::move(guest_), deadline_of_init(settings_), [&](Membership& membership) {
-    communicator = seat_.join(std::make_shared<const Membership>(std::move(membership)), settings_);
-  });
+  const Until until(deadline_of_init(settings_), interrupt);
+  try {
+    khoro::join(id_, std::move(guest_), until, [&](Membership& membership) {
+      communicator =
+          seat_.join(std::make_shared<const Membership>(std::move(membership)), settings_);
+    });
+  } catch (const Error& error) {
+    // The host may not have heard of this rank yet.
+    if (error.code() == Code::aborted) Process::self().call_off(id_, error);
+    throw;
+  }
   return communicator;
 }
 
@@ -102,7 +116,8 @@ void open_meeting(const Place& place, const Settings& settings) {
   if (place.hosts) Process::self().host(place.id, deadline_of_init(settings));
 }
 
-std::unique_ptr<Communicator> join(const Place& place, const std::string& chosen) {
+std::unique_ptr<Communicator> join(const Place& place, const std::string& chosen,
+                                   const Interrupt* interrupt) {
   std::unique_ptr<Arrival> arrival;
   bool can_be_told = !place.hosts;  // that this rank does not come
   try {
@@ -112,12 +127,13 @@ std::unique_ptr<Communicator> join(const Place& place, const std::string& chosen
     arrival = std::make_unique<Arrival>(place, settings);
   } catch (const Error& error) {
     if (can_be_told) {
-      khoro::decline(place.id, place.ranks, place.rank, error, deadline_of_init(Settings()));
+      khoro::decline(place.id, place.ranks, place.rank, error,
+                     {deadline_of_init(Settings()), interrupt});
       Process::self().end_hosting(place.id);
     }
     throw;
   }
-  return arrival->meet();
+  return arrival->meet(interrupt);
 }
 
 void decline(const Place& place, const Error& reason, Time until) noexcept {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/settings.h"
 #include "communicator/communicator.h"
 #include "communicator/seat.h"
@@ -37,14 +38,16 @@ class Arrival {
   Arrival(const Arrival&) = delete;
   Arrival& operator=(const Arrival&) = delete;
 
-  /// Once; blocks until all ranks have come, the init deadline has passed, which counts from here.
-  std::unique_ptr<Communicator> meet();
+  /// Once; blocks until all ranks have come, the init deadline has passed, which counts from here,
+  /// or the interrupt (null: none) is raised, which aborts it on all ranks.
+  std::unique_ptr<Communicator> meet(const Interrupt* interrupt);
 
  private:
   UniqueId id_;
   Settings settings_;
   Seat seat_;
   Guest guest_;
+  bool met_ = false;
 };
 
 /// Throws invalid_argument, naming setting, value and legal set.
@@ -67,7 +70,8 @@ void open_meeting(const Place& place, const Settings& settings);
 
 /// Takes the place: opens the meeting, arrives and meets; the others are told at once if this rank
 /// cannot arrive. Blocks as Arrival::meet(). Thread-safe.
-std::unique_ptr<Communicator> join(const Place& place, const std::string& chosen);
+std::unique_ptr<Communicator> join(const Place& place, const std::string& chosen,
+                                   const Interrupt* interrupt);
 
 /// Lets the others know, in place of join(), that this rank does not come: they fail with that
 /// reason. Blocks for a moment, and until `until` where the meeting is not open yet. Thread-safe.

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "base/system.h"
 #include "rendezvous/meeting.h"
 
 namespace khoro {
@@ -84,17 +85,34 @@ void Process::host(const UniqueId& id, Time deadline) {
                                               meeting->advance();
                                               if (meeting->over()) close(communicator);
                                             });
+  mine.meeting = meeting;
   hosted_.splice(hosted_.end(), hosted);
+}
+
+void Process::call_off(const UniqueId& id, const Error& reason) noexcept {
+  const std::lock_guard lock(mutex_);
+  for (Hosted& each : hosted_) {
+    if (each.communicator != id.communicator || each.over || each.call_off) continue;
+    try {
+      each.call_off = each.control->at(
+          machine().now(), [meeting = each.meeting, reason] { meeting->call_off(reason); });
+    } catch (const std::exception&) {
+      // Then it ends by its deadline.
+    }
+  }
 }
 
 /// On the control thread, which cannot end itself: gives up the meeting and all that it holds.
 void Process::close(std::uint64_t communicator) noexcept {
-  Control::Watch dropped;  // without the lock
+  std::shared_ptr<Meeting> meeting;
+  Control::Watch dropped, call_off;  // without the lock
   const std::lock_guard lock(mutex_);
   for (Hosted& each : hosted_) {
     if (each.communicator != communicator || each.over) continue;
     each.over = true;
     dropped = std::move(each.watch);
+    call_off = std::move(each.call_off);
+    meeting = std::move(each.meeting);
   }
 }
 
@@ -116,6 +134,15 @@ bool Process::sweep(std::uint64_t communicator) noexcept {
 void Process::end_hosting(const UniqueId& id) noexcept {
   for (int i = 0; i < 100 && !sweep(id.communicator); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+void Process::stop_hosting(const UniqueId& id) noexcept {
+  std::list<Hosted> stopped;  // ended without the lock, as in sweep()
+  const std::lock_guard lock(mutex_);
+  for (auto at = hosted_.begin(); at != hosted_.end();) {
+    const auto each = at++;
+    if (each->communicator == id.communicator) stopped.splice(stopped.end(), hosted_, each);
+  }
 }
 
 }  // namespace khoro

@@ -8,10 +8,13 @@
 #include <mutex>
 
 #include "base/descriptor.h"
+#include "base/error.h"
 #include "communicator/control.h"
 #include "rendezvous/unique_id.h"
 
 namespace khoro {
+
+class Meeting;
 
 /// What this process is to Khoro, and what its communicators share. Thread-safe.
 class Process {
@@ -35,6 +38,11 @@ class Process {
   /// Waits a moment for the meeting of `id`, if it is hosted here, to see its last guest off, and
   /// ends the control thread if nobody needs it.
   void end_hosting(const UniqueId& id) noexcept;
+  /// Ends the meeting of `id`, if it is hosted here, with a reason that those who are there and
+  /// come soon are told.
+  void call_off(const UniqueId& id, const Error& reason) noexcept;
+  /// Ends the meeting of `id` at once, if it is hosted here: nobody will come.
+  void stop_hosting(const UniqueId& id) noexcept;
 
   /// The next thread of this process to join the launcher's job: 0, 1, ...
   int next_thread() noexcept { return threads_.fetch_add(1, std::memory_order_relaxed); }
@@ -47,8 +55,10 @@ class Process {
   struct Hosted {
     std::uint64_t communicator = 0;
     std::shared_ptr<Control> control;
-    bool over = false;     // then nothing but the control thread is left to be given up
-    Control::Watch watch;  // owns the meeting; dropped before its control
+    bool over = false;                 // then nothing but the control thread is left to be given up
+    std::shared_ptr<Meeting> meeting;  // touched by the control thread alone
+    Control::Watch watch;              // dropped before its control
+    Control::Watch call_off;
   };
 
   Process();

@@ -33,11 +33,12 @@ int milliseconds_until(Time when) {
 /// The joiner's side of a connection. Blocking, up to a deadline.
 class Conversation {
  public:
-  Conversation(const UniqueId& id, int rank, Time deadline)
+  Conversation(const UniqueId& id, int rank, const Until& until)
       : id_(id),
         rank_(rank),
-        deadline_(deadline),
-        until_(deadline > never - grace ? never : deadline + grace) {
+        deadline_(until.deadline),
+        until_(until.deadline > never - grace ? never : until.deadline + grace),
+        interrupt_(until.interrupt) {
     connect();
     auto peer = peer_of(socket_);
     if (!peer || peer->user != ::geteuid())
@@ -58,7 +59,7 @@ class Conversation {
           break;
         case PacketStatus::exhausted:
           if (machine().now() >= until_) host_is_silent();
-          ::poll(nullptr, 0, 10);
+          sleep(10ms);
           break;
         default:
           // It may have said why before it closed.
@@ -138,7 +139,7 @@ class Conversation {
         throw Error(Code::timeout,
                     "rank 0 did not open the meeting before the deadline; check that "
                     "it was started and calls init");
-      ::poll(nullptr, 0, static_cast<int>(pause / 1ms));
+      sleep(pause);
     }
   }
 
@@ -184,8 +185,17 @@ class Conversation {
 
   void wait(short events) {
     if (machine().now() >= until_) host_is_silent();
-    pollfd one{socket_.number(), events, 0};
-    ::poll(&one, 1, milliseconds_until(until_));
+    sleep({socket_.number(), events, 0}, milliseconds_until(until_));
+  }
+
+  void sleep(Duration time) { sleep({-1, 0, 0}, static_cast<int>(time / 1ms)); }
+
+  /// Until the descriptor is ready, the time is over, or the interrupt is raised, which throws.
+  void sleep(pollfd descriptor, int milliseconds) {
+    pollfd both[] = {descriptor, {interrupt_ ? interrupt_->descriptor() : -1, POLLIN, 0}};
+    if (!interrupt_ || !interrupt_->raised()) ::poll(both, 2, milliseconds);
+    if (interrupt_ && interrupt_->raised())
+      throw Error(Code::aborted, "it was aborted while the ranks were meeting");
   }
 
   [[noreturn]] void host_is_silent() const {
@@ -198,6 +208,7 @@ class Conversation {
   int rank_;
   Time deadline_;
   Time until_;
+  const Interrupt* interrupt_;
   Descriptor socket_;
   std::vector<Descriptor> descriptors_;
 };
@@ -261,10 +272,10 @@ void check(const Guest& guest) {
 
 }  // namespace
 
-Membership join(const UniqueId& id, Guest guest, Time deadline, const Prepare& prepare) {
+Membership join(const UniqueId& id, Guest guest, const Until& until, const Prepare& prepare) {
   check(guest);
   const int ranks = guest.ranks;
-  Conversation host(id, guest.introduction.rank, deadline);
+  Conversation host(id, guest.introduction.rank, until);
   try {
     introduce(host, guest);
     guest.introduction.pidfd = Descriptor();  // of no use to oneself
@@ -291,9 +302,10 @@ Membership join(const UniqueId& id, Guest guest, Time deadline, const Prepare& p
   }
 }
 
-void decline(const UniqueId& id, int ranks, int rank, const Error& reason, Time deadline) noexcept {
+void decline(const UniqueId& id, int ranks, int rank, const Error& reason,
+             const Until& until) noexcept {
   try {
-    Conversation host(id, rank, deadline);
+    Conversation host(id, rank, until);
     host.leave(ranks, reason);
     // Waits until the host has it: it answers everybody with the failure.
     host.receive(0);

@@ -188,7 +188,8 @@ void Meeting::take(Visitor& visitor, const Frame& frame, std::vector<Descriptor>
 }
 
 void Meeting::take_from_seated(Visitor& visitor, const Frame& frame, Time now) {
-  bool sensible = frame.plausible() && phase_ == Phase::distributing;
+  const bool plausible = frame.plausible();
+  const bool sensible = plausible && phase_ == Phase::distributing;
   if (sensible && frame.kind == FrameKind::received && visitor.in_flight > 0) {
     in_flight_ -= visitor.in_flight;
     visitor.in_flight = 0;
@@ -200,12 +201,13 @@ void Meeting::take_from_seated(Visitor& visitor, const Frame& frame, Time now) {
     if (std::all_of(seated_.begin(), seated_.end(), prepared)) complete(now);
     return;
   }
-  if (sensible && frame.kind == FrameKind::declined) {
+  if (plausible && frame.kind == FrameKind::declined && frame.length == sizeof(Declined)) {
     visitor.text.clear();
     visitor.declines = true;
+    visitor.reason = static_cast<Code>(frame.as<Declined>().code);
     return;
   }
-  if (sensible && frame.kind == FrameKind::text && visitor.declines &&
+  if (plausible && frame.kind == FrameKind::text && visitor.declines &&
       visitor.text.size() + frame.length <= most_text_bytes) {
     visitor.text += frame.text();
     if (!frame.more) seat(visitor, now);
@@ -220,12 +222,13 @@ void Meeting::seat(Visitor& visitor, Time now) {
   if (visitor.declines) {
     told_.insert(visitor.rank);
     ranks_ = std::max(ranks_, visitor.ranks);
+    const std::string reason = printable(visitor.text);
     if (visitor.reason == Code::peer_died)
-      fail({Code::peer_died, printable(visitor.text)}, now);
+      fail({Code::peer_died, reason}, now);
+    else if (visitor.reason == Code::aborted)
+      fail({Code::aborted, fmt::format("rank {}: {}", visitor.rank, reason)}, now);
     else
-      fail({Code::remote_error,
-            fmt::format("rank {} failed: {}", visitor.rank, printable(visitor.text))},
-           now);
+      fail({Code::remote_error, fmt::format("rank {} failed: {}", visitor.rank, reason)}, now);
     return leave_soon(visitor, now);
   }
   if (seated_.count(visitor.rank)) {

@@ -8,6 +8,7 @@
 
 #include "base/descriptor.h"
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/time.h"
 #include "rendezvous/unique_id.h"
 
@@ -42,18 +43,28 @@ struct Guest {
 /// What a rank does with everybody's descriptors before init succeeds anywhere; may throw.
 using Prepare = std::function<void(Membership&)>;
 
+/// How long a rank waits for the others.
+struct Until {
+  Until(Time when, const Interrupt* by = nullptr) : deadline(when), interrupt(by) {}
+
+  Time deadline;
+  /// Ends the wait with `aborted`, here and on the other ranks, when it is raised. Null: never.
+  const Interrupt* interrupt;
+};
+
 /// Meets the other ranks under `id`: authenticates both ways, hands over the guest's introduction
 /// and receives everybody's. A `Meeting` serves at the other end. Blocks until all ranks have come
 /// and prepared. Any thread; each rank once. Throws `Error`, on all ranks alike where it concerns
-/// all: timeout naming the ranks that did not come, peer_died naming the one that left,
+/// all: timeout naming the ranks that did not come, peer_died naming the one that left, aborted
+/// naming the one that was interrupted,
 /// remote_error with the reason of the rank whose `prepare` threw or that declined, mismatch for
 /// facts, invalid_argument for a rank that was there already or unequal sizes.
-Membership join(const UniqueId& id, Guest guest, Time deadline, const Prepare& prepare = {});
+Membership join(const UniqueId& id, Guest guest, const Until& until, const Prepare& prepare = {});
 
 /// Says, in place of join(), why this rank does not come: the others fail at once rather than at
-/// their deadline, with peer_died if that is the reason, else with remote_error. Gives up silently
-/// at `deadline`.
-void decline(const UniqueId& id, int ranks, int rank, const Error& reason, Time deadline) noexcept;
+/// their deadline, with peer_died if that is the reason, else with remote_error. Gives up silently.
+void decline(const UniqueId& id, int ranks, int rank, const Error& reason,
+             const Until& until) noexcept;
 
 /// The membership of ranks that all live in this process and need not meet.
 Membership join_directly(std::vector<Introduction> members);
