@@ -150,6 +150,18 @@ KHORO_API khoroResult_t khoroCommInitRankConfig(khoroComm_t* comm, int nranks, k
                                                 int rank, const khoroConfig_t* config);
 KHORO_API khoroResult_t khoroCommInitWorldConfig(khoroComm_t* comm, const khoroConfig_t* config);
 
+/* The caller's own way to pass bytes: writes what every rank gives, `bytes` each, to `all` in the
+ * order of ranks, and returns when it is there. Collective over the ranks. */
+typedef khoroResult_t (*khoroAllGatherFn)(void* context, const void* mine, void* all, size_t bytes);
+
+/* Joins the ranks that `exchange` connects. It is called twice, by the calling thread, or by a
+ * thread of Khoro's in a group. It is trusted as an id is, since the key that rank 0 draws goes
+ * through it; time inside it counts against no deadline. Collective; blocks as khoroCommInitRank.
+ * Results: as khoroCommInitRankConfig, and what `exchange` returned. */
+KHORO_API khoroResult_t khoroCommInitOver(khoroComm_t* comm, int nranks, int rank,
+                                          khoroAllGatherFn exchange, void* context,
+                                          const khoroConfig_t* config);
+
 /* Makes `n` ranks in this process, connected directly; `comms` has room for n. Each is then used by
  * a thread of its own, or by one thread through groups. Not collective. Results: khoroSuccess,
  * khoroInvalidArgument, khoroSystemError, khoroOutOfMemory. */

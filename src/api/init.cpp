@@ -16,6 +16,7 @@
 #include "api/handle_table.h"
 #include "base/error.h"
 #include "base/system.h"
+#include "communicator/form.h"
 
 using khoro::Code;
 using khoro::Communicator;
@@ -59,6 +60,18 @@ khoroResult_t join(khoroComm_t* out, const khoro::Place& place, const khoro::Cho
   return make({out, chosen, [join_there] { return join_there; }, decline});
 }
 
+/// The caller's function as an exchange that throws.
+khoro::Exchange over(khoroAllGatherFn exchange, void* context, int rank) {
+  return [=](const void* mine, void* all, std::size_t bytes) {
+    const khoroResult_t result = exchange(context, mine, all, bytes);
+    if (result == khoroSuccess) return;
+    const bool known = result > 0 && result <= khoroOutOfMemory && result != khoroInProgress;
+    throw Error(known ? static_cast<Code>(result) : Code::invalid_usage,
+                fmt::format("the exchange given to khoroCommInitOver returned {} ({}) on rank {}",
+                            static_cast<int>(result), khoroGetErrorString(result), rank));
+  };
+}
+
 }  // namespace
 
 khoroResult_t khoroGetUniqueId(khoroUniqueId* id) {
@@ -95,6 +108,30 @@ khoroResult_t khoroCommInitWorldConfig(khoroComm_t* comm, const khoroConfig_t* c
 
 khoroResult_t khoroCommInitWorld(khoroComm_t* comm) {
   return khoroCommInitWorldConfig(comm, nullptr);
+}
+
+khoroResult_t khoroCommInitOver(khoroComm_t* comm, int nranks, int rank, khoroAllGatherFn exchange,
+                                void* context, const khoroConfig_t* config) {
+  return guard([&] {
+    khoro::check_out(comm, "comm");
+    check_ranks(nranks, rank);
+    if (!exchange)
+      throw Error(Code::invalid_argument,
+                  "exchange is NULL; pass a function that gathers from all ranks");
+    const khoro::Chosen chosen = khoro::chosen_by(config);
+    const auto form = [=] {
+      return khoro::form(over(exchange, context, rank), {nranks, rank, 0, rank}, chosen.settings);
+    };
+    // The caller's function is called by the caller's thread, unless several ranks of a group must
+    // be in it at once.
+    if (!chosen.blocking && khoro::group_depth == 0)
+      return make({comm, chosen, [form] {
+                     const std::shared_ptr<khoro::Arrival> arrival = form();
+                     return Make([arrival](auto* interrupt) { return arrival->meet(interrupt); });
+                   }});
+    const Make form_and_meet = [form](auto* interrupt) { return form()->meet(interrupt); };
+    return make({comm, chosen, [form_and_meet] { return form_and_meet; }});
+  });
 }
 
 khoroResult_t khoroCommInitAllHost(khoroComm_t* comms, int n) {
