@@ -162,6 +162,18 @@ KHORO_API khoroResult_t khoroCommInitOver(khoroComm_t* comm, int nranks, int ran
                                           khoroAllGatherFn exchange, void* context,
                                           const khoroConfig_t* config);
 
+/* Makes a communicator of all ranks that name the same color (0 or more), in the order of (key,
+ * rank in comm); KHORO_SPLIT_NOCOLOR takes part and gets NULL. `config` NULL: as comm was made. The
+ * new communicator does not need comm, which may be destroyed first. Collective over comm,
+ * thread-bound; blocks until all ranks of comm have called it, and those of the color have met. If
+ * it does not block, comm is in progress until they have, and aborting or destroying the new one
+ * before that aborts comm. A group may hold one split of each communicator. Results: as
+ * khoroCommInitRankConfig, and those of a collective on comm; khoroRemoteError, naming the rank of
+ * comm that could not take part. */
+#define KHORO_SPLIT_NOCOLOR -1
+KHORO_API khoroResult_t khoroCommSplit(khoroComm_t comm, int color, int key, khoroComm_t* newcomm,
+                                       const khoroConfig_t* config);
+
 /* Makes `n` ranks in this process, connected directly; `comms` has room for n. Each is then used by
  * a thread of its own, or by one thread through groups. Not collective. Results: khoroSuccess,
  * khoroInvalidArgument, khoroSystemError, khoroOutOfMemory. */
@@ -186,9 +198,9 @@ KHORO_API khoroResult_t khoroCommDestroy(khoroComm_t comm);
 KHORO_API khoroResult_t khoroCommAbort(khoroComm_t comm);
 
 /* The first cause that poisoned the communicator, or why it could not be made; khoroInProgress
- * while it is being made; else khoroSuccess. It is also how a rank hears within 2 s that ranks made
- * different calls although its own call had succeeded, because its part needed nothing from the
- * others. Thread-safe, never blocks. */
+ * while it is being made, or a split of it that does not block needs it; else khoroSuccess. It is
+ * also how a rank hears within 2 s that ranks made different calls although its own call had
+ * succeeded, because its part needed nothing from the others. Thread-safe, never blocks. */
 KHORO_API khoroResult_t khoroCommGetAsyncError(khoroComm_t comm, khoroResult_t* error);
 
 KHORO_API khoroResult_t khoroCommCount(khoroComm_t comm, int* count);

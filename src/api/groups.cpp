@@ -79,7 +79,9 @@ Group& Group::of_thread() noexcept {
 
 khoroComm_t PendingInit::start() const {
   try {
-    return handles().add(begin());
+    if (!without) return handles().add(begin(), chosen);
+    handles().take_part(without, begin());
+    return nullptr;
   } catch (const Error& error) {
     if (decline) decline(error);
     throw;
@@ -96,7 +98,8 @@ khoroResult_t Group::run() {
     for (auto init = at_once; init != inits.end(); ++init) begun.push_back(init->start());
     run_blocking({inits.begin(), at_once});
   } catch (...) {
-    for (khoroComm_t handle : begun) handles().remove(handle);
+    for (khoroComm_t handle : begun)
+      if (handle) handles().remove(handle);
     throw;
   }
   std::size_t next = 0;
@@ -127,7 +130,8 @@ void Group::run_blocking(const std::vector<PendingInit>& inits) {
   }
   if (const std::exception_ptr error = cause_among(errors)) std::rethrow_exception(error);
   std::vector<khoroComm_t> handles_made;
-  for (auto& communicator : made) handles_made.push_back(handles().add(std::move(communicator)));
+  for (std::size_t i = 0; i < inits.size(); ++i)
+    handles_made.push_back(handles().add(std::move(made[i]), inits[i].chosen));
   for (std::size_t i = 0; i < inits.size(); ++i) *inits[i].out = handles_made[i];
 }
 

@@ -23,7 +23,10 @@ struct PendingInit {
   /// In its place, where no thread can be started for it: lets the other ranks know that this one
   /// does not come. Null if it has no way to. Never throws.
   std::function<void(const Error& reason)> decline = nullptr;
-  /// Begins to make it, if it does not block.
+  /// Set if this rank takes part in making it and gets none: the one whose call it is.
+  khoroComm_t without = nullptr;
+
+  /// Begins to make it, if it does not block. Its handle, or NULL for one without.
   khoroComm_t start() const;
 };
 

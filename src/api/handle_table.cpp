@@ -61,17 +61,20 @@ void HandleTable::Claim::take_back() {
   rest_ = unused;
 }
 
-khoroComm_t HandleTable::add(std::unique_ptr<Communicator> communicator) {
+khoroComm_t HandleTable::add(std::unique_ptr<Communicator> communicator, const Chosen& chosen) {
+  if (!communicator) return nullptr;
   Entry& entry = entries_.take();
+  entry.chosen = chosen;
   entry.communicator = std::move(communicator);
   const khoroComm_t handle = entries_.publish(entry);
   entry.open.store(Entries::generation_of(handle), std::memory_order_release);
   return handle;
 }
 
-khoroComm_t HandleTable::add(Make make) {
+khoroComm_t HandleTable::add(Make make, const Chosen& chosen) {
   auto making = std::make_unique<Making>();
   Entry& entry = entries_.take();
+  entry.chosen = chosen;
   entry.making = std::move(making);
   const khoroComm_t handle = entries_.publish(entry);
   const auto publish = [&entry, handle](std::unique_ptr<Communicator> communicator) {
@@ -87,6 +90,25 @@ khoroComm_t HandleTable::add(Make make) {
     throw;
   }
   return handle;
+}
+
+void HandleTable::take_part(khoroComm_t handle, Make make) {
+  Entry& entry = entries_.entry(handle);
+  entry.taking_part = std::make_unique<Making>();  // the one before has ended its claim
+  entry.taking_part->start(std::move(make), [](std::unique_ptr<Communicator>) {});
+}
+
+bool HandleTable::in_background(const Pin& pin) {
+  const std::atomic<Background>& background = pin.pin_->background;
+  if (background.load(std::memory_order_acquire) == Background::never) return false;
+  const std::lock_guard lock(mutex_);
+  return background.load(std::memory_order_relaxed) == Background::runs;
+}
+
+void HandleTable::end_in_background(Claim claim) {
+  const std::lock_guard lock(mutex_);  // who sees that it has ended sees that it is not claimed
+  claim.entry_->background.store(Background::ended, std::memory_order_relaxed);
+  const Claim ended = std::move(claim);
 }
 
 HandleTable::Pin HandleTable::pin(khoroComm_t handle) { return Pin(entries_.pin(handle)); }
@@ -118,6 +140,8 @@ std::unique_ptr<Communicator> HandleTable::remove(khoroComm_t handle) {
   Entry& entry = *std::exchange(claim.entry_, nullptr);
   entries_.retire(entry, handle);
   entry.making.reset();  // which may still publish
+  entry.taking_part.reset();
+  entry.background.store(Background::never, std::memory_order_relaxed);
   entry.open.store(closed, std::memory_order_release);
   std::unique_ptr<Communicator> communicator = std::move(entry.communicator);
   entry.use.store(unused, std::memory_order_release);

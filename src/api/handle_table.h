@@ -4,8 +4,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <utility>
 
+#include "api/config.h"
 #include "api/handles.h"
 #include "api/making.h"
 #include "communicator/communicator.h"
@@ -23,10 +25,14 @@ class StreamWorker;
 class HandleTable {
  public:
   /// Takes the communicator over. Throws out_of_memory when there are too many.
-  khoroComm_t add(std::unique_ptr<Communicator> communicator);
+  /// NULL for none.
+  khoroComm_t add(std::unique_ptr<Communicator> communicator, const Chosen& chosen);
   /// Begins to make one; its handle is good for looking, aborting and destroying at once, and for
   /// calls once it is made. Throws `Error`.
-  khoroComm_t add(Make make);
+  khoroComm_t add(Make make, const Chosen& chosen);
+  /// Runs what makes a communicator of others and none for this rank, beside that of the handle,
+  /// which the caller has claimed. Throws `Error`.
+  void take_part(khoroComm_t handle, Make make);
 
   /// The right of one thread to make a call on a communicator; ends with its life.
   class Claim;
@@ -43,12 +49,18 @@ class HandleTable {
   Claim try_claim(khoroComm_t handle);
   Pin pin(khoroComm_t handle);
 
+  /// Whether a call goes on in the background. Once it says no, the communicator can be claimed.
+  bool in_background(const Pin& pin);
+  void end_in_background(Claim claim);
+
   /// Takes the communicator out; its handle is stale from then on. Ends the making of one that is
   /// not made yet, and gives null then. Blocks and throws as claim(), but takes what is closed.
   std::unique_ptr<Communicator> remove(khoroComm_t handle);
 
  private:
   static constexpr std::uint32_t closed = 1;
+  /// A call that goes on although its function has returned.
+  enum class Background : std::uint8_t { never, runs, ended };
   struct alignas(64) Entry : HandleEntry {
     static constexpr auto null_words =
         "the communicator is NULL; make one with khoroCommInitRank, khoroCommInitWorld or "
@@ -63,7 +75,10 @@ class HandleTable {
     std::atomic<std::uint32_t> open{closed};
     std::atomic<std::uint32_t> use{unused};
     std::unique_ptr<Communicator> communicator;
-    std::unique_ptr<Making> making;  // null unless a thread of its own makes, or has made it
+    Chosen chosen;
+    std::unique_ptr<Making> making;       // null unless a thread of its own makes, or has made it
+    std::unique_ptr<Making> taking_part;  // of the last take_part(); of who has claimed it
+    std::atomic<Background> background{Background::never};
   };
   using Entries = Handles<khoroComm_t, Entry>;
 
@@ -80,6 +95,7 @@ class HandleTable {
   [[noreturn]] void throw_closed(khoroComm_t handle);
 
   Entries entries_;
+  std::mutex mutex_;  // of ending in the background
 };
 
 class HandleTable::Claim {
@@ -93,6 +109,11 @@ class HandleTable::Claim {
   explicit operator bool() const noexcept { return entry_ != nullptr; }
   /// It takes no more calls.
   void close() const noexcept { entry_->open.store(closed, std::memory_order_release); }
+  /// The call that it is claimed for goes on although its function has returned, until
+  /// end_in_background().
+  void go_on_in_background() const noexcept {
+    entry_->background.store(Background::runs, std::memory_order_release);
+  }
   Communicator* operator->() const noexcept { return entry_->communicator.get(); }
   Communicator& operator*() const noexcept { return *entry_->communicator; }
 
@@ -122,6 +143,8 @@ class HandleTable::Pin {
   }
   /// Null if it was made before its handle was given out.
   Making* making() const noexcept { return pin_->making.get(); }
+  /// What it was made with.
+  const Chosen& chosen() const noexcept { return pin_->chosen; }
   /// Throws as claim() if there is none yet.
   Communicator& made() const;
   /// Throws as claim() if it takes no calls.

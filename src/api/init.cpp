@@ -7,6 +7,7 @@
 #include <array>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -43,7 +44,7 @@ khoroResult_t make(khoro::PendingInit init) {
     return khoroSuccess;
   }
   if (init.chosen.blocking) {
-    *init.out = handles().add(init.begin()(nullptr));
+    *init.out = handles().add(init.begin()(nullptr), init.chosen);
     return khoroSuccess;
   }
   *init.out = init.start();
@@ -60,6 +61,10 @@ khoroResult_t join(khoroComm_t* out, const khoro::Place& place, const khoro::Cho
   return make({out, chosen, [join_there] { return join_there; }, decline});
 }
 
+std::unique_ptr<Communicator> meet(khoro::Arrival* arrival, const khoro::Interrupt* interrupt) {
+  return arrival ? arrival->meet(interrupt) : nullptr;
+}
+
 /// The caller's function as an exchange that throws.
 khoro::Exchange over(khoroAllGatherFn exchange, void* context, int rank) {
   return [=](const void* mine, void* all, std::size_t bytes) {
@@ -71,6 +76,29 @@ khoro::Exchange over(khoroAllGatherFn exchange, void* context, int rank) {
                             static_cast<int>(result), khoroGetErrorString(result), rank));
   };
 }
+
+/// A communicator that is claimed for a split, until the split needs it no more.
+class Parent {
+ public:
+  Parent(khoroComm_t handle, const khoro::Chosen& chosen)
+      : claim_(handles().claim(handle)), blocking_(chosen.blocking) {
+    if (!chosen.blocking) claim_->go_on_in_background();
+  }
+  ~Parent() { give_back(); }
+  Communicator& operator*() const noexcept { return **claim_; }
+  void give_back() noexcept {
+    if (claim_ && !blocking_) handles().end_in_background(std::move(*claim_));
+    claim_.reset();
+  }
+
+ private:
+  std::optional<khoro::HandleTable::Claim> claim_;
+  bool blocking_;
+};
+struct Returning {
+  Parent& parent;
+  ~Returning() { parent.give_back(); }
+};
 
 }  // namespace
 
@@ -127,10 +155,34 @@ khoroResult_t khoroCommInitOver(khoroComm_t* comm, int nranks, int rank, khoroAl
     if (!chosen.blocking && khoro::group_depth == 0)
       return make({comm, chosen, [form] {
                      const std::shared_ptr<khoro::Arrival> arrival = form();
-                     return Make([arrival](auto* interrupt) { return arrival->meet(interrupt); });
+                     return Make([arrival](auto* i) { return meet(arrival.get(), i); });
                    }});
-    const Make form_and_meet = [form](auto* interrupt) { return form()->meet(interrupt); };
+    const Make form_and_meet = [form](auto* interrupt) { return meet(form().get(), interrupt); };
     return make({comm, chosen, [form_and_meet] { return form_and_meet; }});
+  });
+}
+
+khoroResult_t khoroCommSplit(khoroComm_t comm, int color, int key, khoroComm_t* newcomm,
+                             const khoroConfig_t* config) {
+  return guard([&] {
+    khoro::check_out(newcomm, "newcomm");
+    if (color < 0 && color != KHORO_SPLIT_NOCOLOR)
+      throw Error(Code::invalid_argument,
+                  fmt::format("color is {}; it must be 0 or more, or KHORO_SPLIT_NOCOLOR", color));
+    handles().pin(comm).open();
+    const khoro::Chosen chosen = config ? khoro::chosen_by(config) : handles().pin(comm).chosen();
+    const auto begin = [=] {
+      // Shared by the copies of what is made of it.
+      const auto parent = std::make_shared<Parent>(comm, chosen);
+      return Make([=](const khoro::Interrupt* interrupt) {
+        const std::unique_ptr<khoro::Arrival> arrival = [&] {
+          const Returning returning{*parent};
+          return khoro::form_within(**parent, color, key, chosen.settings, interrupt);
+        }();
+        return meet(arrival.get(), interrupt);
+      });
+    };
+    return make({newcomm, chosen, begin, nullptr, color < 0 ? comm : nullptr});
   });
 }
 
@@ -141,7 +193,7 @@ khoroResult_t khoroCommInitAllHost(khoroComm_t* comms, int n) {
     std::vector<khoroComm_t> made;
     made.reserve(static_cast<std::size_t>(n));
     for (auto& communicator : khoro::init_all_host(n))
-      made.push_back(handles().add(std::move(communicator)));
+      made.push_back(handles().add(std::move(communicator), {}));
     std::copy(made.begin(), made.end(), comms);
   });
 }

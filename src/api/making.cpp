@@ -24,7 +24,7 @@ void Making::run(const Make& make,
     std::unique_ptr<Communicator> communicator = make(&interrupt_);
     const std::lock_guard lock(mutex_);
     made_ = communicator.get();
-    if (interrupt_.raised()) made_->abort();
+    if (made_ && interrupt_.raised()) made_->abort();
     publish(std::move(communicator));
     code_.store(Code::success, std::memory_order_release);
   } catch (const Error& error) {

@@ -79,8 +79,9 @@ khoroResult_t khoroCommGetAsyncError(khoroComm_t comm, khoroResult_t* error) {
     khoro::check_out(error, "error");
     const auto pin = handles().pin(comm);
     khoro::Communicator* const communicator = pin.communicator();
-    *error = static_cast<khoroResult_t>(communicator ? communicator->async_error()
-                                                     : pin.making()->code());
+    Code code = communicator ? communicator->async_error() : pin.making()->code();
+    if (code == Code::success && handles().in_background(pin)) code = Code::in_progress;
+    *error = static_cast<khoroResult_t>(code);
   });
 }
 

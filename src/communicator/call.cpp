@@ -17,6 +17,8 @@ std::string_view name(CallKind kind) noexcept {
       return "reducescatter";
     case CallKind::barrier:
       return "barrier";
+    case CallKind::split:
+      return "split";
     case CallKind::send:
       return "send";
     case CallKind::recv:
@@ -39,6 +41,8 @@ std::string_view function_of(CallKind kind) noexcept {
       return "khoroReduceScatter";
     case CallKind::barrier:
       return "khoroBarrier";
+    case CallKind::split:
+      return "khoroCommSplit";
     case CallKind::send:
       return "khoroSend";
     case CallKind::recv:
@@ -81,7 +85,7 @@ std::string_view constant_of(Reduction reduction) noexcept {
 
 std::string describe(const Signature& signature) {
   std::string text(function_of(signature.kind));
-  if (signature.kind == CallKind::barrier) return text + "()";
+  if (signature.kind == CallKind::barrier || signature.kind == CallKind::split) return text + "()";
   text += fmt::format("({} x {}", signature.count, constant_of(signature.dtype));
   if (signature.reduces()) text += fmt::format(", {}", constant_of(signature.reduction));
   if (signature.kind == CallKind::broadcast) text += fmt::format(", root {}", signature.peer);

@@ -15,14 +15,16 @@
 
 namespace khoro {
 
-/// What a caller can ask of a communicator. The collectives have the values of `CollectiveKind`.
-/// Two bytes, so that a Signature has no padding.
+/// What a caller can ask of a communicator. The collectives have the values of `CollectiveKind`; a
+/// split moves what its ranks want as an allgather does. Two bytes, so that a Signature has no
+/// padding.
 enum class CallKind : std::uint16_t {
   allreduce,
   broadcast,
   allgather,
   reducescatter,
   barrier,
+  split,
   send,
   recv,
 };
@@ -33,7 +35,7 @@ static_assert(static_cast<int>(CallKind::reducescatter) ==
               static_cast<int>(CollectiveKind::reducescatter));
 static_assert(static_cast<int>(CallKind::barrier) == static_cast<int>(CollectiveKind::barrier));
 
-inline constexpr int call_kinds = 7;
+inline constexpr int call_kinds = 8;
 
 /// The part of a call that must be equal on all ranks (of a send and its receive: all but the
 /// kind). `peer` is the root of a rooted collective, the other end of a send or receive, else 0;

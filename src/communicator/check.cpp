@@ -21,6 +21,7 @@ Extent extent_of(const Signature& signature, int rank, int ranks, std::uint64_t 
   const auto all = static_cast<std::uint64_t>(ranks) * bytes;
   switch (signature.kind) {
     case CallKind::allgather:
+    case CallKind::split:
       return {bytes, all, 0, mine};
     case CallKind::reducescatter:
       return {all, bytes, mine, 0};

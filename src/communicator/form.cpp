@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "communicator/process.h"
 
 namespace khoro {
 namespace {
@@ -124,6 +125,22 @@ std::unique_ptr<Arrival> form(const Exchange& exchange, const Wish& wish,
       throw Error(Code::remote_error, fmt::format("rank {} failed: {}", member, outcome.words));
   }
   return arrival;
+}
+
+std::unique_ptr<Arrival> form_within(Communicator& parent, int color, int key,
+                                     const std::string& chosen, const Interrupt* interrupt) {
+  const Exchange exchange = [&parent](const void* mine, void* all, std::size_t bytes) {
+    const CallBuffers buffers{static_cast<const std::byte*>(mine), static_cast<std::byte*>(all)};
+    parent.run({{CallKind::split, Dtype::i64, {}, 0, bytes / sizeof(std::int64_t)}, buffers});
+  };
+  // The interrupt is raised once, and then stays readable, as the descriptor of an ended process.
+  std::shared_ptr<Control> control;
+  Control::Watch watch;
+  if (interrupt) {
+    control = Process::self().control();
+    watch = control->when_ended(interrupt->descriptor(), [&parent] { parent.abort(); });
+  }
+  return form(exchange, {parent.ranks(), parent.rank(), color, key}, chosen);
 }
 
 }  // namespace khoro

@@ -33,4 +33,9 @@ struct Wish {
 std::unique_ptr<Arrival> form(const Exchange& exchange, const Wish& wish,
                               const std::string& chosen);
 
+/// The same among the ranks of a communicator, as calls of it: it is thread-bound meanwhile.
+/// Raising the interrupt (null: none) aborts it, since a call cannot be taken back.
+std::unique_ptr<Arrival> form_within(Communicator& parent, int color, int key,
+                                     const std::string& chosen, const Interrupt* interrupt);
+
 }  // namespace khoro

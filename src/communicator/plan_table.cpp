@@ -20,7 +20,8 @@ constexpr std::uint8_t point_to_point_index = 254;
 
 Collective collective_of(const Signature& signature, int ranks) {
   Collective collective;
-  collective.kind = static_cast<CollectiveKind>(signature.kind);
+  const CallKind kind = signature.kind == CallKind::split ? CallKind::allgather : signature.kind;
+  collective.kind = static_cast<CollectiveKind>(kind);
   collective.ranks = ranks;
   if (collective.has_root()) collective.root = signature.peer;
   collective.average = collective.reduces() && signature.reduction == Reduction::avg;
@@ -30,8 +31,8 @@ Collective collective_of(const Signature& signature, int ranks) {
 std::size_t bytes_of(const Signature& signature, int ranks) {
   if (signature.kind == CallKind::barrier) return 0;
   const std::size_t block = signature.count * khoro::find(signature.dtype)->bytes;
-  const bool blocks =
-      signature.kind == CallKind::allgather || signature.kind == CallKind::reducescatter;
+  const bool blocks = signature.kind == CallKind::allgather || signature.kind == CallKind::split ||
+                      signature.kind == CallKind::reducescatter;
   return blocks ? block * static_cast<std::size_t>(ranks) : block;
 }
 

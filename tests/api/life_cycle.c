@@ -97,6 +97,14 @@ static khoroResult_t get_async_error(khoroComm_t comm) {
   return khoroCommGetAsyncError(comm, &error);
 }
 static khoroResult_t set_deadline(khoroComm_t comm) { return khoroCommSetDeadline(comm, 1000); }
+static khoroResult_t split(khoroComm_t comm) {
+  khoroComm_t child = NULL;
+  const khoroResult_t result = khoroCommSplit(comm, 3, 0, &child, NULL);
+  CHECK((result == khoroSuccess) == (child != NULL));
+  if (child) OK(khoroCommDestroy(child));
+  return result;
+}
+
 #define CALL                                                                        \
   {                                                                                 \
     khoroInvalidUsage, khoroAborted, khoroSuccess, khoroAborted, khoroInvalidUsage, \
@@ -122,6 +130,7 @@ static const struct {
     {"barrier", barrier, CALL},
     {"group of send and recv", grouped, CALL},
     {"set deadline", set_deadline, CALL},
+    {"split", split, CALL},
     {"finalize", khoroCommFinalize, CALL},
     {"count", count, QUERY},
     {"user rank", user_rank, QUERY},
