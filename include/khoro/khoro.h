@@ -11,7 +11,7 @@
  * Out-parameters are written only on success. Handles are numbers in a table: a stale or invented
  * one is khoroInvalidArgument, never a crash. Errors that come from the arguments alone
  * (khoroInvalidArgument, khoroInvalidUsage) leave the communicator as it was; every other error
- * poisons it: queries, async error, abort and destroy still work, everything else returns
+ * poisons it: queries, async error, revoke, abort and destroy still work, everything else returns
  * that first cause. khoroGetLastError() has the words. */
 #ifndef KHORO_H
 #define KHORO_H
@@ -196,6 +196,12 @@ KHORO_API khoroResult_t khoroCommDestroy(khoroComm_t comm);
  * return khoroAborted, and so fail those queued on streams. Thread-safe; returns within 1 s. The
  * handle stays valid until destroyed. Results: khoroSuccess, khoroInvalidArgument. */
 KHORO_API khoroResult_t khoroCommAbort(khoroComm_t comm);
+
+/* As khoroCommAbort, but calls, pending and later, return khoroRevoked on every rank: for a job
+ * that goes on without this communicator. `flags` is KHORO_REVOKE_DEFAULT. Results: khoroSuccess,
+ * khoroInvalidArgument, khoroInvalidUsage while it is being made. */
+#define KHORO_REVOKE_DEFAULT 0
+KHORO_API khoroResult_t khoroCommRevoke(khoroComm_t comm, int flags);
 
 /* The first cause that poisoned the communicator, or why it could not be made; khoroInProgress
  * while it is being made, or a split of it that does not block needs it; else khoroSuccess. It is

@@ -109,6 +109,16 @@ khoroResult_t khoroCommAbort(khoroComm_t comm) {
   });
 }
 
+khoroResult_t khoroCommRevoke(khoroComm_t comm, int flags) {
+  return guard([&] {
+    const auto pin = handles().pin(comm);
+    if (flags != KHORO_REVOKE_DEFAULT)
+      throw Error(Code::invalid_argument,
+                  fmt::format("flags are {}; they must be KHORO_REVOKE_DEFAULT", flags));
+    pin.made().revoke();
+  });
+}
+
 khoroResult_t khoroCommSetDeadline(khoroComm_t comm, int64_t milliseconds) {
   return guard([&] {
     const auto pin = handles().pin(comm);

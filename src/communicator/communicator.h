@@ -135,7 +135,9 @@ class Communicator {
   /// Precondition: stopped().
   const std::string& cause_words() const noexcept { return poison_.message(); }
   /// Ends every wait in this communicator, here and on the other ranks.
-  void abort() noexcept;
+  void abort() noexcept { stop(Code::aborted); }
+  /// The same, in other words: it ends for all, and others are to be made from its ranks.
+  void revoke() noexcept { stop(Code::revoked); }
   /// Fails because a thread has waited for `calls` queued calls as long as the deadline allows.
   void overdue(std::size_t calls) noexcept;
   /// A process was seen to end in which rank `peer` lived. No failure if the rank had left.
@@ -167,6 +169,7 @@ class Communicator {
   void begin_point_to_point(Operation& operation);
   Port& port(int peer, bool sends);
   void fail(const Operation& operation) noexcept;
+  void stop(Code code) noexcept;
   void poison(const Cause& cause, std::string message) noexcept;
   void poison(const Finding& finding) noexcept { poison(finding.cause, finding.message); }
   /// poison() without what it does to the other ranks of this process. False: another cause was

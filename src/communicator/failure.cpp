@@ -52,8 +52,8 @@ void Communicator::poison(const Cause& cause, std::string message) noexcept {
       *this, [&](Communicator& sibling) { sibling.latch(cause, poison_.message()); });
 }
 
-void Communicator::abort() noexcept {
-  const Cause cause = cause_now(Code::aborted, rank());
+void Communicator::stop(Code code) noexcept {
+  const Cause cause = cause_now(code, rank());
   poison(cause, words(cause, -1, *peers_));
 }
 

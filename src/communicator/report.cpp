@@ -102,6 +102,9 @@ std::string words(const Cause& cause, int reporter, const Peers& peers) {
     case Code::aborted:
       text = who + " aborted the communicator" + during(cause);
       break;
+    case Code::revoked:
+      text = who + " revoked the communicator" + during(cause);
+      break;
     case Code::timeout:
       text = late(cause, peers);
       break;

@@ -97,6 +97,9 @@ static khoroResult_t get_async_error(khoroComm_t comm) {
   return khoroCommGetAsyncError(comm, &error);
 }
 static khoroResult_t set_deadline(khoroComm_t comm) { return khoroCommSetDeadline(comm, 1000); }
+static khoroResult_t revoke_it(khoroComm_t comm) {
+  return khoroCommRevoke(comm, KHORO_REVOKE_DEFAULT);
+}
 static khoroResult_t split(khoroComm_t comm) {
   khoroComm_t child = NULL;
   const khoroResult_t result = khoroCommSplit(comm, 3, 0, &child, NULL);
@@ -134,6 +137,7 @@ static const struct {
     {"finalize", khoroCommFinalize, CALL},
     {"count", count, QUERY},
     {"user rank", user_rank, QUERY},
+    {"revoke", revoke_it, QUERY},
     {"get async error", get_async_error, ALWAYS},
     {"abort", khoroCommAbort, ALWAYS},
     {"destroy", khoroCommDestroy, ALWAYS},
