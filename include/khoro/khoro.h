@@ -212,6 +212,22 @@ KHORO_API khoroResult_t khoroCommGetAsyncError(khoroComm_t comm, khoroResult_t* 
 KHORO_API khoroResult_t khoroCommCount(khoroComm_t comm, int* count);
 KHORO_API khoroResult_t khoroCommUserRank(khoroComm_t comm, int* rank);
 
+/* What a communicator has done and holds on this rank. Start from KHORO_STATISTICS_INITIALIZER. */
+typedef struct {
+  size_t size;          /* for the initializer alone */
+  uint64_t collectives; /* begun; a split counts as two */
+  uint64_t bytesHeld;   /* of memory that this rank owns for it; a page counts once it is used */
+  uint64_t
+      bytesSent; /* written for other ranks, headers included; what they read in place is not */
+  char transports[64]; /* in use: "shm" */
+} khoroStatistics_t;
+#define KHORO_STATISTICS_INITIALIZER \
+  { sizeof(khoroStatistics_t), 0, 0, 0, "" }
+
+/* Local, thread-safe; costs the calls of the communicator nothing. Results: khoroSuccess,
+ * khoroInvalidArgument, khoroInvalidUsage while it is being made. */
+KHORO_API khoroResult_t khoroCommQuery(khoroComm_t comm, khoroStatistics_t* statistics);
+
 /* Operations that begin after this call end within `milliseconds` (1 .. 2^40); the default is 10
  * minutes. Local. Results: khoroSuccess, khoroInvalidArgument. */
 KHORO_API khoroResult_t khoroCommSetDeadline(khoroComm_t comm, int64_t milliseconds);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cstddef>
 #include <string>
 
 #include "api/guard.h"
@@ -116,6 +117,24 @@ khoroResult_t khoroCommRevoke(khoroComm_t comm, int flags) {
       throw Error(Code::invalid_argument,
                   fmt::format("flags are {}; they must be KHORO_REVOKE_DEFAULT", flags));
     pin.made().revoke();
+  });
+}
+
+khoroResult_t khoroCommQuery(khoroComm_t comm, khoroStatistics_t* statistics) {
+  return guard([&] {
+    khoro::check_out(statistics, "statistics");
+    if (statistics->size != sizeof(khoroStatistics_t))
+      throw Error(Code::invalid_argument,
+                  fmt::format("the size of statistics is {} and not {}; start from "
+                              "KHORO_STATISTICS_INITIALIZER",
+                              statistics->size, sizeof(khoroStatistics_t)));
+    const auto now = handles().pin(comm).made().statistics();
+    statistics->collectives = now.collectives;
+    statistics->bytesHeld = now.bytes_held;
+    statistics->bytesSent = now.bytes_sent;
+    const std::size_t length =
+        now.transports.copy(statistics->transports, sizeof statistics->transports - 1);
+    statistics->transports[length] = 0;
   });
 }
 

@@ -67,6 +67,11 @@ void Communicator::finalize() {
   peers_->ring();
 }
 
+Communicator::Statistics Communicator::statistics() const {
+  return {page_->calls(), channel_area_offset + transport_->bytes_held(), transport_->bytes_sent(),
+          std::string(transport_->name())};
+}
+
 void Communicator::run(const Call& call) {
   struct Single {
     Communicator& communicator;

@@ -146,6 +146,15 @@ class Communicator {
   /// could end because this rank's part in them needed nothing. Twice a second, by one thread.
   void look_at_peers() noexcept;
 
+  struct Statistics {
+    std::uint64_t collectives = 0;  // begun
+    std::uint64_t bytes_held = 0;   // memory with pages behind it that this rank owns
+    std::uint64_t bytes_sent = 0;
+    std::string transports;
+  };
+  /// Thread-safe.
+  Statistics statistics() const;
+
   /// Operations that begin from now on end within this. Thread-safe.
   void set_deadline(Duration deadline) noexcept {
     deadline_.store(deadline, std::memory_order_relaxed);

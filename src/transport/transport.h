@@ -67,8 +67,14 @@ class Transport {
   /// may not outlive the transport, nor it the doorbells of its endpoints.
   virtual std::unique_ptr<Sender> open_sender(const ChannelName& name, ChannelShape shape) = 0;
   virtual std::unique_ptr<Receiver> open_receiver(const ChannelName& name, ChannelShape shape) = 0;
+
+  // For statistics: any thread, while no end is being closed.
+
   /// Bytes of memory this rank owns for its channels.
   virtual std::uint64_t bytes_held() const noexcept = 0;
+  /// Bytes that this rank's senders have written for their peers, headers included; what is sent as
+  /// a reference or put into a window is not.
+  virtual std::uint64_t bytes_sent() const noexcept = 0;
 };
 
 }  // namespace khoro

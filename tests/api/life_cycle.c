@@ -100,6 +100,10 @@ static khoroResult_t set_deadline(khoroComm_t comm) { return khoroCommSetDeadlin
 static khoroResult_t revoke_it(khoroComm_t comm) {
   return khoroCommRevoke(comm, KHORO_REVOKE_DEFAULT);
 }
+static khoroResult_t query(khoroComm_t comm) {
+  khoroStatistics_t statistics = KHORO_STATISTICS_INITIALIZER;
+  return khoroCommQuery(comm, &statistics);
+}
 static khoroResult_t split(khoroComm_t comm) {
   khoroComm_t child = NULL;
   const khoroResult_t result = khoroCommSplit(comm, 3, 0, &child, NULL);
@@ -137,6 +141,7 @@ static const struct {
     {"finalize", khoroCommFinalize, CALL},
     {"count", count, QUERY},
     {"user rank", user_rank, QUERY},
+    {"query", query, QUERY},
     {"revoke", revoke_it, QUERY},
     {"get async error", get_async_error, ALWAYS},
     {"abort", khoroCommAbort, ALWAYS},

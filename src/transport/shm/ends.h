@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -34,28 +35,39 @@ class ShmSender final : public Sender {
   std::size_t payload_limit() const noexcept override { return setup_.shape.slot_bytes; }
   bool references() const noexcept override { return setup_.same_process; }
   void publish_reference(const MessageHead& head, const std::byte* data) noexcept override;
-  std::uint64_t published() const noexcept override { return published_; }
+  std::uint64_t published() const noexcept override {
+    return published_.load(std::memory_order_relaxed);
+  }
   std::uint64_t released() noexcept override;
   const Window* try_window() noexcept override;
   void publish_put(const MessageHead& head) noexcept override;
   Status status() const noexcept override { return status_; }
 
+  /// What it has written: a line for each message, and the bodies. Any thread.
+  std::uint64_t bytes_sent() const noexcept {
+    return published() * sizeof(MessageLine) + body_bytes_.load(std::memory_order_relaxed);
+  }
+
  private:
   bool attach() noexcept;
   void fail() noexcept;
   bool find_credit() noexcept;
+  void count_body(std::size_t bytes) noexcept;
   void publish(const MessageHead& head, Meta meta) noexcept;
 
   EndSetup setup_;
   std::span<std::byte> area_;
   const std::atomic<std::uint64_t>& entry_;
   Block block_;
-  std::uint64_t published_ = 0;
+  // Written by one thread, with loads and stores of their own; atomic for who reads statistics.
+  std::atomic<std::uint64_t> published_{0};
   std::uint64_t acquirable_ = 0;  // messages up to this number have a slot
   std::uint64_t released_ = 0;
   std::uint32_t position_ = 0;  // of the next message's line
   Place place_ = Place::line;   // of the acquired room
   Status status_ = Status::ok;
+  std::atomic<std::uint64_t> body_bytes_{0};
+  std::uint64_t body_of_ = 0;  // the message whose body was counted last
   std::uint64_t windows_filled_ = 0;
   Window window_;
   bool window_open_ = false;

@@ -32,30 +32,38 @@ bool ShmSender::attach() noexcept {
 // No slot is handed out from now on.
 void ShmSender::fail() noexcept {
   status_ = Status::corrupt;
-  acquirable_ = published_;
+  acquirable_ = published();
 }
 
 // Looks for the slots that were given back, and for the channel itself at first.
 bool ShmSender::find_credit() noexcept {
   // Pairs with decode() in this rank's receiver.
   const std::uint64_t told = setup_.partner->told.load(std::memory_order_acquire);
-  if (told > released_ && told <= published_)
+  if (told > released_ && told <= published())
     released_ = told;
   else
     released();
   if (block_.lines == nullptr || status_ != Status::ok) return false;
   acquirable_ = released_ + lines_of(setup_.shape.slots);
-  return published_ != acquirable_;
+  return published() != acquirable_;
+}
+
+// Room may be asked for again and again until the message is published.
+void ShmSender::count_body(std::size_t bytes) noexcept {
+  if (body_of_ == published() + 1) return;
+  body_of_ = published() + 1;
+  body_bytes_.store(body_bytes_.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
 }
 
 std::byte* ShmSender::try_acquire(std::size_t bytes) noexcept {
-  if (published_ == acquirable_ && !find_credit()) return nullptr;
+  if (published() == acquirable_ && !find_credit()) return nullptr;
   if (bytes <= inline_bytes) {
     place_ = Place::line;
     return block_.lines[position_].payload;
   }
   if (bytes > setup_.shape.slot_bytes) return nullptr;
   place_ = Place::body;
+  count_body(bytes);
   return block_.bodies + position_ * block_.body_stride;
 }
 
@@ -68,7 +76,9 @@ void ShmSender::publish(const MessageHead& head, Meta meta) noexcept {
   line.releases.store(setup_.partner->released.load(std::memory_order_acquire),
                       std::memory_order_relaxed);
   // Pairs with try_observe(). An exchange, because the look at the doorbell must not pass it.
-  line.header.exchange(header(++published_, head.digest), std::memory_order_seq_cst);
+  const std::uint64_t number = published() + 1;
+  published_.store(number, std::memory_order_relaxed);
+  line.header.exchange(header(number, head.digest), std::memory_order_seq_cst);
   setup_.peer.ring();
   if (++position_ == lines_of(setup_.shape.slots)) position_ = 0;
 }
@@ -91,7 +101,7 @@ std::uint64_t ShmSender::released() noexcept {
   if (block_.lines == nullptr && !attach()) return released_;
   // Pairs with report() in the receiver.
   const std::uint64_t told = block_.credit->released.load(std::memory_order_seq_cst);
-  if (told > published_) fail();
+  if (told > published()) fail();
   // It may lag behind what messages have told.
   if (told > released_ && status_ == Status::ok) released_ = told;
   return released_;

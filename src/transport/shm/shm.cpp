@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <utility>
 #include <vector>
@@ -45,8 +47,11 @@ class Shm final : public Transport {
     check(name, shape);
     const std::span<std::byte> area = area_of(name.peer);
     claim(senders_, name, "sender");
-    return std::make_unique<ShmSender>(end_setup(name, shape), area,
-                                       entry(area, setup_.rank, name.index));
+    auto sender = std::make_unique<ShmSender>(end_setup(name, shape), area,
+                                              entry(area, setup_.rank, name.index));
+    const std::lock_guard lock(mutex_);
+    counted_.push_back(sender.get());
+    return sender;
   }
 
   std::unique_ptr<Receiver> open_receiver(const ChannelName& name, ChannelShape shape) override {
@@ -58,10 +63,10 @@ class Shm final : public Transport {
           Code::out_of_memory,
           fmt::format("shm: no room for a channel from rank {}: it needs {} bytes, {} of {} "
                       "are free; use fewer or smaller slots",
-                      name.peer, bytes, area.size() - free_, area.size()));
+                      name.peer, bytes, area.size() - free_.load(), area.size()));
     }
     claim(receivers_, name, "receiver");
-    const std::uint64_t offset = std::exchange(free_, free_ + bytes);
+    const std::uint64_t offset = free_.fetch_add(bytes);
     const Block block = Block::at(area.data() + offset, shape);
     block.info->slots.store(shape.slots, std::memory_order_relaxed);
     block.info->slot_bytes.store(shape.slot_bytes, std::memory_order_relaxed);
@@ -78,6 +83,13 @@ class Shm final : public Transport {
     } catch (...) {
       return free_;  // the descriptor was closed already; so much at most
     }
+  }
+
+  std::uint64_t bytes_sent() const noexcept override {
+    const std::lock_guard lock(mutex_);
+    std::uint64_t bytes = 0;
+    for (const ShmSender* sender : counted_) bytes += sender->bytes_sent();
+    return bytes;
   }
 
  private:
@@ -134,8 +146,10 @@ class Shm final : public Transport {
   }
 
   TransportSetup setup_;
-  std::vector<Mapping> mappings_;  // by rank
-  std::uint64_t free_;             // what lies below is in use
+  std::vector<Mapping> mappings_;    // by rank
+  std::atomic<std::uint64_t> free_;  // what lies below is in use
+  mutable std::mutex mutex_;         // of the senders that statistics look at
+  std::vector<const ShmSender*> counted_;
   Claims senders_;
   Claims receivers_;
   std::map<std::pair<int, int>, std::shared_ptr<Partner>> partners_;  // by peer and index

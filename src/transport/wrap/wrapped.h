@@ -61,6 +61,7 @@ class WrappedTransport : public Transport {
     return around(inner_->open_receiver(name, shape), name);
   }
   std::uint64_t bytes_held() const noexcept override { return inner_->bytes_held(); }
+  std::uint64_t bytes_sent() const noexcept override { return inner_->bytes_sent(); }
 
  protected:
   virtual std::unique_ptr<Sender> around(std::unique_ptr<Sender> inner,
