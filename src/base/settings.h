@@ -55,6 +55,7 @@ struct Settings {
   std::int64_t local_size;
   std::int64_t threads;
   std::int64_t key_descriptor;
+  std::string job_key_file;
   std::int64_t recorder_descriptor;
   // Only settable in builds made for tests.
   std::string plan_file;

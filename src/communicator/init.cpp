@@ -44,6 +44,15 @@ Time deadline_of_init(const Settings& settings) {
   return machine().now() + std::chrono::milliseconds(settings.init_deadline_ms);
 }
 
+Key job_key(const Settings& settings) {
+  if (settings.key_descriptor >= 0) return read_job_key(static_cast<int>(settings.key_descriptor));
+  if (!settings.job_key_file.empty()) return read_job_key(settings.job_key_file);
+  throw Error(
+      Code::invalid_usage,
+      "the launcher that set KHORO_RANK and KHORO_SIZE has passed no key; start the program "
+      "with `khoro run`, or name a file with a key of this job in KHORO_JOB_KEY_FILE");
+}
+
 }  // namespace
 
 void check_settings(const std::string& chosen) { Settings().choose(chosen); }
@@ -61,11 +70,12 @@ Place place_at(const std::array<char, 128>& id, int ranks, int rank) {
 
 Place next_place_in_world() {
   const Settings settings = read_settings();
-  if (settings.rank < 0 || settings.size < 1 || settings.key_descriptor < 0)
+  if (settings.rank < 0 || settings.size < 1)
     throw Error(
         Code::invalid_usage,
         "no launcher has told this process its rank; start the program with `khoro run`, or "
         "use khoroCommInitRank");
+  const Key key = job_key(settings);
   const int thread = Process::self().next_thread();
   if (thread >= settings.threads)
     throw Error(
@@ -74,7 +84,6 @@ Place next_place_in_world() {
                     "with `khoro run --threads`",
                     settings.threads));
   const int rank = static_cast<int>(settings.rank) + thread;
-  const Key key = read_job_key(static_cast<int>(settings.key_descriptor));
   return {UniqueId::of_job(key, 0), static_cast<int>(settings.size), rank, rank == 0};
 }
 

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -19,6 +20,7 @@ namespace {
 
 constexpr char id_magic[8] = {'k', 'h', 'o', 'r', 'o', '-', 'i', 'd'};
 constexpr std::size_t most_socket_name = 40;
+constexpr int most_key_file = 4'096;
 
 /// The version comes first, for every later version too. Little-endian, as the machines are.
 struct Encoded {
@@ -127,6 +129,39 @@ Key read_job_key(int descriptor) {
               fmt::format("KHORO_KEY_FD is {}, which holds no key ({}): the descriptor was closed "
                           "between the launcher and this call; start the program with `khoro run`",
                           descriptor, size < 0 ? std::strerror(errno) : "too short"));
+}
+
+Key read_job_key(const std::string& path) {
+  const auto refuse = [&](const std::string& why) {
+    throw Error(Code::invalid_argument,
+                fmt::format("KHORO_JOB_KEY_FILE is {}, which {}", path, why));
+  };
+  // Not to block on what is no file. The checks are of what was opened, whatever has the name now.
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  struct stat status {};
+  if (!file || ::fstat(file.number(), &status) != 0)
+    refuse(
+        fmt::format("cannot be read: {}; make it with `(umask 077; head -c 32 /dev/urandom > "
+                    "FILE)`",
+                    std::strerror(errno)));
+  if (!S_ISREG(status.st_mode)) refuse("is no file; name one that holds the job's key");
+  if (status.st_uid != ::geteuid())
+    refuse(fmt::format("belongs to user {} and not to this one ({}); use a file of your own",
+                       status.st_uid, ::geteuid()));
+  if ((status.st_mode & 07777 & ~0600) != 0)
+    refuse(
+        fmt::format("has mode {:04o}, so that others may know the key; `chmod 600` it, or better "
+                    "make a new one",
+                    status.st_mode & 07777));
+  std::array<std::uint8_t, most_key_file + 1> bytes;
+  const ssize_t size = ::pread(file.number(), bytes.data(), bytes.size(), 0);
+  if (size < static_cast<ssize_t>(Key().size()) || size > most_key_file)
+    refuse(fmt::format("holds {} bytes; a key has {} to {}", size < 0 ? 0 : status.st_size,
+                       Key().size(), most_key_file));
+  const std::span<std::uint8_t> contents(bytes.data(), static_cast<std::size_t>(size));
+  const Key key = hmac({}, {bytes_of("khoro job key file"), contents});
+  wipe(contents);
+  return key;
 }
 
 int make_job_key_descriptor(const Key& key) {

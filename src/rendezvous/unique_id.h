@@ -40,6 +40,10 @@ struct UniqueId {
 /// thread and every child can. Throws invalid_argument, naming KHORO_KEY_FD, when the descriptor is
 /// none or holds no key.
 Key read_job_key(int descriptor);
+/// A job's key from the contents of a file, 32 to 4,096 bytes. Throws invalid_argument, naming
+/// KHORO_JOB_KEY_FILE, for a file that cannot be read, or that another user owns, may read or may
+/// write.
+Key read_job_key(const std::string& path);
 /// A descriptor to be inherited that holds `key`: a sealed memfd, open across exec. Throws
 /// system_error.
 int make_job_key_descriptor(const Key& key);
