@@ -155,7 +155,9 @@ static int run_anew(int expected) {
 /* The parent of a daemon ends: its rank is dead, and the daemon is a child like another. */
 static void a_rank_that_becomes_a_daemon_is_dead(khoroComm_t comm, int rank, int ranks) {
   reduce(comm, rank, ranks, 10);
+  if (rank == 0) __atomic_store_n(&place->flags[2], 1, __ATOMIC_RELEASE);
   if (rank == 1) {
+    while (!__atomic_load_n(&place->flags[2], __ATOMIC_ACQUIRE)) sleep_ms(1);
     CHECK(daemon(1, 1) == 0);
     every_call_is_refused(comm);
     __atomic_store_n(&place->flags[1], 1, __ATOMIC_RELEASE);
