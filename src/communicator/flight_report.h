@@ -45,7 +45,7 @@ struct RankAccount {
   int rank = 0;
   pid_t pid = 0;
   std::uint64_t calls = 0;  // collectives begun
-  /// "#17 allreduce of 4 x f32, sum", or "nothing".
+  /// "#17 khoroAllReduce(4 x khoroFloat32, khoroSum)", or "nothing".
   std::string finished;
   std::string under_way;
   Verdict verdict = Verdict::between_calls;

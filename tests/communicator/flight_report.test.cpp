@@ -56,8 +56,9 @@ TEST_CASE("64 ranks that say the same are one line", "[communicator]") {
   REQUIRE(groups.size() == 1);
   CHECK(headline(groups) == "ranks 0-63 are in a call");
   CHECK(lines_of(groups) ==
-        std::vector<std::string>{"ranks 0-63: in a call; last finished: #1 allreduce of 4 x f32, "
-                                 "sum; under way: #2 allreduce of 4 x f32, sum"});
+        std::vector<std::string>{"ranks 0-63: in a call; last finished: #1 "
+                                 "khoroAllReduce(4 x khoroFloat32, khoroSum); under way: #2 "
+                                 "khoroAllReduce(4 x khoroFloat32, khoroSum)"});
 }
 
 TEST_CASE("a rank whose process has ended is dead, unless it had left or given up",
@@ -74,7 +75,7 @@ TEST_CASE("a rank whose process has ended is dead, unless it had left or given u
   REQUIRE(lines.size() == 3);
   CHECK(lines[0] ==
         "rank 0 (process 100): dead, ended by signal 9; last finished: nothing; under way: #1 "
-        "allreduce of 4 x f32, sum");
+        "khoroAllReduce(4 x khoroFloat32, khoroSum)");
   CHECK(lines[1].find("rank 1 (process 101): has left;") == 0);
   CHECK(lines[2].find("ranks 2-3: in a call;") == 0);
 }
@@ -124,7 +125,7 @@ TEST_CASE("a rank whose call was refused is missing, with what it asked", "[comm
   ranks.call(0, 0, 1);
   ranks.page(1).refuse({CallKind::barrier});
   CHECK(headline(ranks.groups()) ==
-        "rank 1 has not called #1; its barrier was refused for its arguments");
+        "rank 1 has not called #1; its khoroBarrier() was refused for its arguments");
 }
 
 TEST_CASE("the rank that aborted is named", "[communicator]") {

@@ -62,8 +62,9 @@ class Report(Case):
         head, dead, *others = self.report_of(4, "loop", kill=(2, signal.SIGKILL), status=137)
         self.assertEqual(head, "report of communicator 1, 4 ranks: rank 2 is dead")
         self.assertRegex(dead, rf"^  rank 2 \(process {self.pids[2]}\): dead, ended by signal 9 "
-                               r"\(SIGKILL, Killed\); last finished: #\d+ allreduce of \d x f32, sum; "
-                               r"under way: (nothing|#\d+ allreduce of 2 x f32, sum)$")
+                               r"\(SIGKILL, Killed\); last finished: #\d+ "
+                               r"khoroAllReduce\(\d x khoroFloat32, khoroSum\); "
+                               r"under way: (nothing|#\d+ khoroAllReduce\(2 x khoroFloat32, khoroSum\))$")
         self.assertTrue(any("first told by rank" in line and f"rank 2 (pid {self.pids[2]}) died" in line
                             for line in others), others)
 
@@ -92,16 +93,17 @@ class Report(Case):
                                                    environment={"KHORO_DEADLINE": "500ms"})
         self.assertEqual(head, "report of communicator 1, 4 ranks: rank 3 has not called #2")
         self.assertEqual(missing, f"  rank 3 (process {self.pids[3]}): has not called #2; last "
-                                  "finished: #1 allreduce of 1 x f32, sum; under way: nothing")
-        self.assertEqual(others, "  ranks 0-2: in a call; last finished: #1 allreduce of 1 x f32, "
-                                 "sum; under way: #2 allreduce of 2 x f32, sum")
+                                  "finished: #1 khoroAllReduce(1 x khoroFloat32, khoroSum); under way: nothing")
+        self.assertEqual(others, "  ranks 0-2: in a call; last finished: #1 "
+                                 "khoroAllReduce(1 x khoroFloat32, khoroSum); under way: #2 "
+                                 "khoroAllReduce(2 x khoroFloat32, khoroSum)")
 
     def test_a_call_that_differs_is_named_with_what_it_was(self):
         head, odd, *others = self.report_of(4, "differ", 1, status=3)
         self.assertEqual(head, "report of communicator 1, 4 ranks: rank 1 made another call than most")
         self.assertRegex(odd, rf"^  rank 1 \(process {self.pids[1]}\): mismatch; .*"
-                              r"#2 allreduce of 3 x f32, sum")
-        self.assertTrue(any("#2 allreduce of 2 x f32, sum" in line for line in others), others)
+                              r"#2 khoroAllReduce\(3 x khoroFloat32, khoroSum\)")
+        self.assertTrue(any("#2 khoroAllReduce(2 x khoroFloat32, khoroSum)" in line for line in others), others)
 
     def test_a_rank_that_aborts_is_named(self):
         head, aborted, *_ = self.report_of(3, "abort", 0, status=3)

@@ -130,13 +130,15 @@ class One(Case):
         members = self.members(launcher)
         self.assertEqual(members[1], {
             "rank": 1, "pid": self.pids[1], "verdict": "has not called", "detail": "#2", "calls": 1,
-            "last_finished": "#1 allreduce of 1 x f32, sum", "under_way": "nothing"})
-        self.assertEqual(members[0]["under_way"], "#2 allreduce of 2 x f32, sum")
+            "last_finished": "#1 khoroAllReduce(1 x khoroFloat32, khoroSum)",
+            "under_way": "nothing"})
+        self.assertEqual(members[0]["under_way"], "#2 khoroAllReduce(2 x khoroFloat32, khoroSum)")
         text = status(launcher.pid).stdout
         self.assertIn(f"job {launcher.pid}: {ACTOR}, 3 ranks in 3 processes of which 3 run, since", text)
         self.assertIn("communicator 1, 3 ranks: rank 1 has not called #2", text)
-        self.assertRegex(text, r"(?m)^0, 2 +- +#1 allreduce of 1 x f32, sum +#2 allreduce of 2 x f32, "
-                               r"sum +in a call *$")
+        self.assertRegex(text, r"(?m)^0, 2 +- "
+                               r"+#1 khoroAllReduce\(1 x khoroFloat32, khoroSum\) "
+                               r"+#2 khoroAllReduce\(2 x khoroFloat32, khoroSum\) +in a call *$")
         for pid in self.pids.values():
             os.kill(pid, signal.SIGSTOP)
         self.wait_for_verdicts(launcher, ["stopped"] * 3)
