@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls on streams: their order, alone and in groups, by threads and processes. */
 #include "stream_cases.h"
+#include "usage.h"
 
 /* Order. */
 
@@ -263,18 +264,6 @@ static void four_threads(void) {
 
 /* A process with idle streams, and one whose stream is blocked on a late peer, cost next to no
  * time. */
-static double processor_seconds(void) {
-  struct timespec used;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-  return (double)used.tv_sec + 1e-9 * (double)used.tv_nsec;
-}
-
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-static const double allowed = 0.03; /* instrumented code is several times slower */
-#else
-static const double allowed = 0.003; /* 10 ms in 10 s */
-#endif
-
 static void idle(khoroComm_t comm, int rank, int ranks) {
   enum { late_ms = 3000 };
   const khoroStream_t stream = make_stream();
@@ -283,11 +272,11 @@ static void idle(khoroComm_t comm, int rank, int ranks) {
   OK(khoroStreamSynchronize(stream));
   const double before = processor_seconds();
   if (rank == 0) sleep_ms(late_ms);
-  if (rank == 0) CHECK(processor_seconds() - before < allowed);
+  if (rank == 0) CHECK(processor_seconds() - before < idle_seconds);
   OK(khoroAllReduce(&in, &out, 1, khoroInt32, khoroSum, comm, stream));
   OK(khoroStreamSynchronize(stream));
   CHECK(out == ranks);
-  if (rank == 1) CHECK(processor_seconds() - before < allowed);
+  if (rank == 1) CHECK(processor_seconds() - before < idle_seconds);
   OK(khoroStreamDestroy(stream));
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this process holds of the system: descriptors, threads, mappings. */
+/* What this process holds and uses of the system: descriptors, threads, mappings, processor. */
 #ifndef KHORO_TESTS_USAGE_H
 #define KHORO_TESTS_USAGE_H
 
@@ -7,16 +7,16 @@
 
 #include <dirent.h>
 
-/* A sanitizer maps memory of its own while the program runs. */
+/* A sanitizer maps memory of its own while the program runs, and may have a thread that does. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define MAPPINGS_COUNT 0
+#define SANITIZED 1
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define MAPPINGS_COUNT 0
+#define SANITIZED 1
 #endif
 #endif
-#ifndef MAPPINGS_COUNT
-#define MAPPINGS_COUNT 1
+#ifndef SANITIZED
+#define SANITIZED 0
 #endif
 
 static inline int entries(const char* directory) {
@@ -60,12 +60,21 @@ static inline void check_base(struct usage base, int round) {
     now = usage();
   }
   if (now.descriptors == base.descriptors && now.threads == base.threads &&
-      (now.mappings <= base.mappings + slack || !MAPPINGS_COUNT))
+      (now.mappings <= base.mappings + slack || SANITIZED))
     return;
   fprintf(stderr, "round %d: %d descriptors, %d threads, %d mappings; at first %d, %d, %d\n", round,
           now.descriptors, now.threads, now.mappings, base.descriptors, base.threads,
           base.mappings);
   abort();
 }
+
+/* Of this process, all threads. */
+static inline double processor_seconds(void) {
+  struct timespec used;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return (double)used.tv_sec + 1e-9 * (double)used.tv_nsec;
+}
+/* What a process that waits 3 s may use of it: 10 ms in 10 s. */
+static const double idle_seconds = SANITIZED ? 0.05 : 0.003;
 
 #endif
