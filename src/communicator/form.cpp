@@ -96,13 +96,14 @@ std::unique_ptr<Arrival> form(const Exchange& exchange, const Wish& wish,
                                       wish.color, wish.key, UniqueId::draw().encode()});
   check(offers, wish.ranks);
   std::vector<int> members;
+  Place place;
   std::unique_ptr<Arrival> arrival;
   std::optional<Error> failure;
   Outcome mine{};
   if (wish.color >= 0) {
     try {
       members = members_of(wish.color, offers);
-      const Place place = place_among(members, offers, wish.rank);
+      place = place_among(members, offers, wish.rank);
       const Settings settings = settings_for(chosen);
       open_meeting(place, settings);
       arrival = std::make_unique<Arrival>(place, settings);
@@ -113,6 +114,7 @@ std::unique_ptr<Arrival> form(const Exchange& exchange, const Wish& wish,
     }
   }
   if (failure) {
+    Process::self().stop_hosting(place.id);  // nobody will come, for all of the colour hear of it
     mine.code = static_cast<std::int32_t>(failure->code());
     std::strncpy(mine.words, failure->what(), sizeof mine.words - 1);
   }
