@@ -7,18 +7,18 @@ namespace khoro {
 namespace {
 
 constexpr std::array dtype_rows{
-    DtypeRow{Dtype::i32, "i32", 4, Carry::i32, Carry::i64},
-    DtypeRow{Dtype::i64, "i64", 8, Carry::i64, Carry::i128},
-    DtypeRow{Dtype::f32, "f32", 4, Carry::f32, Carry::f32},
-    DtypeRow{Dtype::f64, "f64", 8, Carry::f64, Carry::f64},
-    DtypeRow{Dtype::bf16, "bf16", 2, Carry::bf16, Carry::f32},
+    DtypeRow{Dtype::i32, "i32", "khoroInt32", 4, Carry::i32, Carry::i64},
+    DtypeRow{Dtype::i64, "i64", "khoroInt64", 8, Carry::i64, Carry::i128},
+    DtypeRow{Dtype::f32, "f32", "khoroFloat32", 4, Carry::f32, Carry::f32},
+    DtypeRow{Dtype::f64, "f64", "khoroFloat64", 8, Carry::f64, Carry::f64},
+    DtypeRow{Dtype::bf16, "bf16", "khoroBfloat16", 2, Carry::bf16, Carry::f32},
 };
 
 constexpr std::array reduction_rows{
-    ReductionRow{Reduction::sum, "sum"},
-    ReductionRow{Reduction::max, "max"},
-    ReductionRow{Reduction::min, "min"},
-    ReductionRow{Reduction::avg, "avg"},
+    ReductionRow{Reduction::sum, "sum", "khoroSum"},
+    ReductionRow{Reduction::max, "max", "khoroMax"},
+    ReductionRow{Reduction::min, "min", "khoroMin"},
+    ReductionRow{Reduction::avg, "avg", "khoroAvg"},
 };
 
 }  // namespace

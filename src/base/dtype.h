@@ -24,6 +24,7 @@ enum class Form : std::uint8_t { dtype, carry };
 struct DtypeRow {
   Dtype dtype;
   std::string_view name;
+  std::string_view constant;  // as a caller writes it
   std::size_t bytes;
   /// Carry type of sum, min and max, and of avg.
   Carry carry;
@@ -33,6 +34,7 @@ struct DtypeRow {
 struct ReductionRow {
   Reduction reduction;
   std::string_view name;
+  std::string_view constant;
 };
 
 std::span<const DtypeRow> dtypes() noexcept;

@@ -3,91 +3,50 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 namespace khoro {
-
-std::string_view name(CallKind kind) noexcept {
-  switch (kind) {
-    case CallKind::allreduce:
-      return "allreduce";
-    case CallKind::broadcast:
-      return "broadcast";
-    case CallKind::allgather:
-      return "allgather";
-    case CallKind::reducescatter:
-      return "reducescatter";
-    case CallKind::barrier:
-      return "barrier";
-    case CallKind::split:
-      return "split";
-    case CallKind::send:
-      return "send";
-    case CallKind::recv:
-      return "recv";
-  }
-  return "unknown call";
-}
-
 namespace {
 
-std::string_view function_of(CallKind kind) noexcept {
-  switch (kind) {
-    case CallKind::allreduce:
-      return "khoroAllReduce";
-    case CallKind::broadcast:
-      return "khoroBroadcast";
-    case CallKind::allgather:
-      return "khoroAllGather";
-    case CallKind::reducescatter:
-      return "khoroReduceScatter";
-    case CallKind::barrier:
-      return "khoroBarrier";
-    case CallKind::split:
-      return "khoroCommSplit";
-    case CallKind::send:
-      return "khoroSend";
-    case CallKind::recv:
-      return "khoroRecv";
-  }
-  return "unknown call";
-}
+struct Row {
+  CallKind kind;
+  std::string_view name;
+  std::string_view function;
+};
 
-std::string_view constant_of(Dtype dtype) noexcept {
-  switch (dtype) {
-    case Dtype::i32:
-      return "khoroInt32";
-    case Dtype::i64:
-      return "khoroInt64";
-    case Dtype::f32:
-      return "khoroFloat32";
-    case Dtype::f64:
-      return "khoroFloat64";
-    case Dtype::bf16:
-      return "khoroBfloat16";
-  }
-  return "unknown type";
-}
+constexpr Row rows[] = {
+    {CallKind::allreduce, "allreduce", "khoroAllReduce"},
+    {CallKind::broadcast, "broadcast", "khoroBroadcast"},
+    {CallKind::allgather, "allgather", "khoroAllGather"},
+    {CallKind::reducescatter, "reducescatter", "khoroReduceScatter"},
+    {CallKind::barrier, "barrier", "khoroBarrier"},
+    {CallKind::split, "split", "khoroCommSplit"},
+    {CallKind::send, "send", "khoroSend"},
+    {CallKind::recv, "recv", "khoroRecv"},
+};
+static_assert(std::size(rows) == call_kinds);
 
-std::string_view constant_of(Reduction reduction) noexcept {
-  switch (reduction) {
-    case Reduction::sum:
-      return "khoroSum";
-    case Reduction::max:
-      return "khoroMax";
-    case Reduction::min:
-      return "khoroMin";
-    case Reduction::avg:
-      return "khoroAvg";
-  }
-  return "unknown reduction";
+const Row& row_of(CallKind kind) noexcept {
+  static constexpr Row unknown{{}, "unknown call", "unknown call"};
+  const auto row = std::find_if(std::begin(rows), std::end(rows),
+                                [&](const Row& each) { return each.kind == kind; });
+  return row == std::end(rows) ? unknown : *row;
 }
 
 }  // namespace
 
+std::string_view name(CallKind kind) noexcept { return row_of(kind).name; }
+
 std::string describe(const Signature& signature) {
-  std::string text(function_of(signature.kind));
+  std::string text(row_of(signature.kind).function);
   if (signature.kind == CallKind::barrier || signature.kind == CallKind::split) return text + "()";
-  text += fmt::format("({} x {}", signature.count, constant_of(signature.dtype));
-  if (signature.reduces()) text += fmt::format(", {}", constant_of(signature.reduction));
+  const DtypeRow* dtype = find(signature.dtype);
+  text += fmt::format("({} x {}", signature.count, dtype ? dtype->constant : "unknown type");
+  if (signature.reduces()) {
+    const ReductionRow* reduction = find(signature.reduction);
+    text += fmt::format(", {}", reduction ? reduction->constant : "unknown reduction");
+  }
   if (signature.kind == CallKind::broadcast) text += fmt::format(", root {}", signature.peer);
   if (signature.kind == CallKind::send) text += fmt::format(", to rank {}", signature.peer);
   if (signature.kind == CallKind::recv) text += fmt::format(", from rank {}", signature.peer);
