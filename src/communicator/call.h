@@ -37,6 +37,11 @@ static_assert(static_cast<int>(CallKind::barrier) == static_cast<int>(Collective
 
 inline constexpr int call_kinds = 8;
 
+/// What meets a send, or a receive, on the other rank.
+constexpr CallKind other_end(CallKind kind) noexcept {
+  return kind == CallKind::send ? CallKind::recv : CallKind::send;
+}
+
 /// The part of a call that must be equal on all ranks (of a send and its receive: all but the
 /// kind). `peer` is the root of a rooted collective, the other end of a send or receive, else 0;
 /// what a call does not have (a barrier's count and type, a broadcast's reduction) has its default.
@@ -51,6 +56,8 @@ struct Signature {
   bool reduces() const noexcept {
     return kind == CallKind::allreduce || kind == CallKind::reducescatter;
   }
+  /// It needs no other rank.
+  bool moves_nothing() const noexcept { return count == 0 && kind != CallKind::barrier; }
   /// Everything but the count in one word, for comparing, hashing and records.
   std::uint64_t word() const noexcept {
     return std::bit_cast<std::array<std::uint64_t, 2>>(*this)[0];

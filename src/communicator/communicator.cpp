@@ -133,7 +133,7 @@ void Communicator::begin_collective(Operation& operation) {
   under_way_.store(static_cast<std::uint64_t>(signature.kind) | operation.number << 8,
                    std::memory_order_relaxed);
   page_->begin(record_of(operation));
-  if (signature.count == 0 && signature.kind != CallKind::barrier) return;
+  if (signature.moves_nothing()) return;
   operation.execution = last_.plan->execution.get();
   operation.execution->start(arguments_of(operation, digest(last_.digest_base, operation.number)));
 }

@@ -51,9 +51,8 @@ std::optional<CallRecord> waits_for_us(const Communicator& other, int rank) {
   const auto message = page.message(page.messages());
   if (!message || message->state != CallState::under_way || message->signature.peer != other.rank())
     return std::nullopt;
-  const CallKind wanted =
-      message->signature.kind == CallKind::send ? CallKind::recv : CallKind::send;
-  if (find_message(ours, wanted, rank, message->number)) return std::nullopt;
+  if (find_message(ours, other_end(message->signature.kind), rank, message->number))
+    return std::nullopt;
   return message;
 }
 

@@ -31,7 +31,7 @@ class Search {
 
   Cycle from(int rank) {
     target_ = rank;
-    for (const Step& step : steps_of(rank))
+    for (const Step& step : steps_of(rank, look_at(rank)))
       if (follow(step)) return {std::move(path_)};
     return {};
   }
@@ -41,34 +41,37 @@ class Search {
     Wait wait;
     Need need;  // of wait.peer
   };
+  /// What a rank shows at one moment.
+  struct Seen {
+    RankPage::Stuck stuck;
+    std::vector<CallRecord> under_way;
+  };
 
   bool follow(const Step& step) {
     path_.push_back(step.wait);
     const int rank = step.wait.peer;
     // Entered by a need, and the need must not be met by what lies before it in the same order.
     if (!visited_[static_cast<std::size_t>(rank)]) {
-      const auto steps = steps_of(rank);
-      const auto before = [&](const Step& next) {
-        return step.need.in_order_with(next.wait.call.signature);
+      const Seen seen = look_at(rank);
+      const auto before = [&](const CallRecord& call) {
+        return step.need.in_order_with(call.signature);
       };
-      const bool queued = has_under_way(rank, step.need);
+      const bool queued = std::any_of(seen.under_way.begin(), seen.under_way.end(), before);
       if (rank == target_) {
-        const Signature& first = path_.front().call.signature;
-        if (!queued || step.need.in_order_with(first)) return true;
+        if (!queued || before(path_.front().call)) return true;
       } else {
         visited_[static_cast<std::size_t>(rank)] = true;
-        for (const Step& next : steps)
-          if ((!queued || before(next)) && follow(next)) return true;
+        for (const Step& next : steps_of(rank, seen))
+          if ((!queued || before(next.wait.call)) && follow(next)) return true;
       }
     }
     path_.pop_back();
     return false;
   }
 
-  bool has_under_way(int rank, const Need& need) const {
-    const auto calls = under_way(rank);
-    return std::any_of(calls.begin(), calls.end(),
-                       [&](const CallRecord& call) { return need.in_order_with(call.signature); });
+  /// What it says of itself comes first: it is true of calls that were under way then.
+  Seen look_at(int rank) const {
+    return {peers_.page(rank).stuck_times(peers_.ranks()), under_way(rank)};
   }
 
   /// What the rank has under way; nothing where not all of it is known.
@@ -87,18 +90,17 @@ class Search {
     return calls;
   }
 
-  std::vector<Step> steps_of(int rank) const {
+  std::vector<Step> steps_of(int rank, const Seen& seen) const {
     std::vector<Step> steps;
-    const RankPage::Stuck stuck = peers_.page(rank).stuck_times(peers_.ranks());
-    if (stuck.times == 0) return steps;
-    for (const CallRecord& call : under_way(rank)) {
+    if (seen.stuck.times == 0) return steps;
+    for (const CallRecord& call : seen.under_way) {
       const auto add = [&](int peer, const Need& need) {
-        steps.push_back({{rank, call, peer, stuck.times}, need});
+        steps.push_back({{rank, call, peer, seen.stuck.times}, need});
       };
       if (call.signature.point_to_point())
         add_message(rank, call, add);
       else
-        add_collective(call, stuck.peer, add);
+        add_collective(call, seen.stuck.peer, add);
     }
     return steps;
   }
@@ -107,14 +109,14 @@ class Search {
   void add_message(int rank, const CallRecord& call, Add add) const {
     const int peer = call.signature.peer;
     if (peer < 0 || peer >= peers_.ranks() || peer == rank) return;
-    const CallKind wanted = call.signature.kind == CallKind::send ? CallKind::recv : CallKind::send;
+    const CallKind wanted = other_end(call.signature.kind);
     if (!find_message(peers_.page(peer), wanted, rank, call.number)) add(peer, {wanted, rank});
   }
 
   template <class Add>
   void add_collective(const CallRecord& call, int waits_for, Add add) const {
     const Need need{call.signature.kind, 0};
-    if (call.signature.count == 0 && call.signature.kind != CallKind::barrier) return;
+    if (call.signature.moves_nothing()) return;
     for (int peer = 0; peer < peers_.ranks(); ++peer) {
       // A broadcast needs not all, but its root, and whoever is next on the way from it.
       const bool needed = peer == waits_for || peer == call.signature.peer;

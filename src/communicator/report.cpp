@@ -201,7 +201,7 @@ std::optional<CallRecord> find_message(const RankPage& page, CallKind kind, int 
   for (std::uint64_t back = 0; back < RankPage::ring && back < last; ++back) {
     auto call = page.message(last - back);
     if (call && call->signature.kind == kind && call->signature.peer == peer &&
-        (number == 0 || call->number == number))
+        call->number == number)
       return call;
   }
   return std::nullopt;
@@ -236,8 +236,8 @@ std::optional<CallRecord> refused_instead(const Peers& peers, int rank, const Ca
     const bool next = refused->number + 1 == call.number && !refused->signature.point_to_point();
     return next && peers.page(rank).calls() < call.number ? refused : std::nullopt;
   }
-  const CallKind wanted = call.signature.kind == CallKind::send ? CallKind::recv : CallKind::send;
-  const bool meant = refused->signature.kind == wanted && refused->signature.peer == peers.rank() &&
+  const bool meant = refused->signature.kind == other_end(call.signature.kind) &&
+                     refused->signature.peer == peers.rank() &&
                      refused->number == peers.page(rank).messages();
   return meant ? refused : std::nullopt;
 }

@@ -40,8 +40,8 @@ std::optional<Finding> compare_histories(const Peers& peers);
 std::optional<Finding> compare_messages(const Peers& peers, int sender, int receiver,
                                         std::uint64_t number);
 
-/// The last such send or receive of rank `rank`, if its record is still there: by its number among
-/// those to or from `peer`, or whatever was the last one (0).
+/// The send or receive with that number among those to or from `peer`, if its record is still
+/// there.
 std::optional<CallRecord> find_message(const RankPage& page, CallKind kind, int peer,
                                        std::uint64_t number);
 
