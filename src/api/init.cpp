@@ -70,8 +70,7 @@ khoro::Exchange over(khoroAllGatherFn exchange, void* context, int rank) {
   return [=](const void* mine, void* all, std::size_t bytes) {
     const khoroResult_t result = exchange(context, mine, all, bytes);
     if (result == khoroSuccess) return;
-    const bool known = result > 0 && result <= khoroOutOfMemory && result != khoroInProgress;
-    throw Error(known ? static_cast<Code>(result) : Code::invalid_usage,
+    throw Error(khoro::code_of(static_cast<int>(result), Code::invalid_usage),
                 fmt::format("the exchange given to khoroCommInitOver returned {} ({}) on rank {}",
                             static_cast<int>(result), khoroGetErrorString(result), rank));
   };

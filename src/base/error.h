@@ -25,6 +25,14 @@ enum class Code : int {
   out_of_memory = 14,
 };
 
+/// A number from elsewhere as the code of a failure; `otherwise` if it is none.
+constexpr Code code_of(int number, Code otherwise) noexcept {
+  const auto code = static_cast<Code>(number);
+  const bool fails =
+      code > Code::success && code <= Code::out_of_memory && code != Code::in_progress;
+  return fails ? code : otherwise;
+}
+
 /// What set-up throws: topology, planning, connecting, argument checks. The message says what was
 /// wrong, where, and what to do. The data path never throws; it returns a `Status`.
 class Error : public std::runtime_error {

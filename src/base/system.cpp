@@ -86,4 +86,9 @@ System& machine() {
   return machine;
 }
 
+int milliseconds_until(Time when) noexcept {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(when - machine().now()).count();
+  return static_cast<int>(std::clamp<std::int64_t>(left, 0, 3'600'000));
+}
+
 }  // namespace khoro

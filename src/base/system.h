@@ -29,4 +29,7 @@ class System {
 /// The machine's monotonic clock, futexes and poll.
 System& machine();
 
+/// How long that clock takes to show `when`, for poll(): rounded up, 0 to 3,600,000.
+int milliseconds_until(Time when) noexcept;
+
 }  // namespace khoro

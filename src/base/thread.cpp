@@ -3,6 +3,8 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <system_error>
 #include <utility>
@@ -40,6 +42,11 @@ std::thread start_thread(const std::string& name, std::function<void()> body) {
     throw Error(Code::system_error, "cannot start the " + name + " thread: " + error.what() +
                                         "; raise the limit of processes (ulimit -u) or of memory");
   }
+}
+
+std::uint64_t current_thread() noexcept {
+  static thread_local const auto id = static_cast<std::uint64_t>(::syscall(SYS_gettid));
+  return id;
 }
 
 }  // namespace khoro

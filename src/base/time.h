@@ -12,4 +12,9 @@ using Time = std::chrono::nanoseconds;
 
 inline constexpr Time never = Time::max();
 
+/// `by` after `time`, which is not before the clock's origin; never where that cannot be said.
+constexpr Time later(Time time, Duration by) noexcept {
+  return by > never - time ? never : time + by;
+}
+
 }  // namespace khoro

@@ -2,22 +2,16 @@
 #include "communicator/communicator.h"
 
 #include <fmt/format.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "communicator/process.h"
 #include "communicator/residents.h"
 
 namespace khoro {
 namespace {
-
-std::uint64_t current_thread() noexcept {
-  static thread_local const auto id = static_cast<std::uint64_t>(::syscall(SYS_gettid));
-  return id;
-}
 
 /// The digest of one call in the headers of its messages; two multiplications, for it is on the way
 /// of every call. All that does not change between equal calls is in `base`.

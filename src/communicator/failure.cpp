@@ -22,8 +22,6 @@ constexpr Duration straggler_after = std::chrono::seconds(10);
 // Nobody rings when a rank makes an empty call.
 constexpr Duration looks_for_slowest = std::chrono::milliseconds(10);
 
-Time later(Time now, Duration by) noexcept { return by > never - now ? never : now + by; }
-
 }  // namespace
 
 void Communicator::throw_cause() const { throw Error(poison_.code(), poison_.message()); }

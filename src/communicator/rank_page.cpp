@@ -110,10 +110,8 @@ std::optional<Cause> RankPage::notice(int ranks) const noexcept {
   const std::uint64_t word = cause_.load(std::memory_order_acquire);
   if (word == 0) return std::nullopt;
   Cause cause;
-  const int code = static_cast<int>(word & 0xff);
   // What no correct rank writes still means that this rank has given up.
-  const bool known = code > 0 && code <= static_cast<int>(Code::out_of_memory);
-  cause.code = known ? static_cast<Code>(code) : Code::remote_error;
+  cause.code = code_of(static_cast<int>(word & 0xff), Code::remote_error);
   cause.kind = (word >> 8 & 0xff) < call_kinds ? static_cast<CallKind>(word >> 8 & 0xff)
                                                : CallKind::allreduce;
   const std::uint64_t culprit = word >> 32;

@@ -34,9 +34,8 @@ std::string peer_name(int socket) {
 }  // namespace
 
 Cause RecorderPacket::cause() const noexcept {
-  const bool known = code > 0 && code <= static_cast<std::int32_t>(Code::out_of_memory);
   Cause cause;
-  cause.code = known ? static_cast<Code>(code) : Code::remote_error;
+  cause.code = code_of(code, Code::remote_error);
   cause.culprit = culprit >= 0 && culprit < ranks ? culprit : -1;
   cause.kind = call_kind < call_kinds ? static_cast<CallKind>(call_kind) : CallKind::allreduce;
   cause.operation = operation;

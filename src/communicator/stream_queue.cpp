@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "communicator/stream_queue.h"
 
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+
+#include "base/thread.h"
 
 namespace khoro {
 namespace {
@@ -31,8 +32,7 @@ void set_unreadable(const Descriptor& descriptor) noexcept {
 TaskPointer make_task(StreamQueue::Calls& calls) {
   auto task = std::make_shared<Task>(Task::Kind::calls);
   task->awaited = calls.awaited;
-  task->thread = calls.streams.empty() ? static_cast<std::uint64_t>(::syscall(SYS_gettid))
-                                       : calls.streams.front()->number;
+  task->thread = calls.streams.empty() ? current_thread() : calls.streams.front()->number;
   task->streams = std::move(calls.streams);
   task->batch.emplace(std::move(calls.batch));
   return task;

@@ -27,9 +27,7 @@ Current& current() {
 
 /// When a thread that begins to wait for the communicator now gives up.
 Time deadline_of(const Communicator& communicator) noexcept {
-  const Time now = machine().now();
-  const Duration deadline = communicator.deadline();
-  return deadline > never - now ? never : now + deadline;
+  return later(machine().now(), communicator.deadline());
 }
 
 bool all_ended(const Tasks& tasks) noexcept {

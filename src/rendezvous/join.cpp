@@ -20,11 +20,6 @@ using namespace std::chrono_literals;
 /// How long after its own deadline a joiner still hears the host, which knows who is missing.
 constexpr Duration grace = 500ms;
 
-int milliseconds_until(Time when) {
-  auto left = std::chrono::ceil<std::chrono::milliseconds>(when - machine().now()).count();
-  return static_cast<int>(std::clamp<std::int64_t>(left, 0, 3'600'000));
-}
-
 [[noreturn]] void host_is_gone() {
   throw Error(Code::peer_died,
               "the process that serves the meeting died, or ended it before this rank was let in");
@@ -37,7 +32,7 @@ class Conversation {
       : id_(id),
         rank_(rank),
         deadline_(until.deadline),
-        until_(until.deadline > never - grace ? never : until.deadline + grace),
+        until_(later(until.deadline, grace)),
         interrupt_(until.interrupt) {
     connect();
     auto peer = peer_of(socket_);
@@ -92,8 +87,7 @@ class Conversation {
       if (!frame.more || text.size() > most_text_bytes) break;
       frame = receive_any(0);
     }
-    bool known = code > 0 && code <= static_cast<int>(Code::out_of_memory);
-    throw Error(known ? static_cast<Code>(code) : Code::remote_error, printable(text));
+    throw Error(code_of(code, Code::remote_error), printable(text));
   }
 
   Frame expect(FrameKind kind, std::size_t length, std::size_t most = 0) {

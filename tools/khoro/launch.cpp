@@ -135,12 +135,7 @@ void Launch::wait_for_events() {
   Time next = std::min({timeout_at_, report_at_, term_at_, kill_at_, judge_at_});
   if (polled[3].fd < 0 && listener_.rests_until() > Time(0))
     next = std::min(next, listener_.rests_until());
-  int patience = -1;
-  if (next != never) {
-    auto left = std::chrono::ceil<std::chrono::milliseconds>(next - machine().now()).count();
-    patience = static_cast<int>(std::clamp<std::int64_t>(left, 0, 3'600'000));
-  }
-  ::poll(polled.data(), polled.size(), patience);
+  ::poll(polled.data(), polled.size(), milliseconds_until(next));
   if (polled[0].revents) take_signals();
   if (polled[1].revents && !verdict_) {
     say("the guardian of the job was killed: the job ends");
