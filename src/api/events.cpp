@@ -11,14 +11,9 @@ using khoro::Code;
 using khoro::Completion;
 using khoro::EventHandle;
 using khoro::guard;
+using khoro::result_of;
 
 namespace {
-
-khoroResult_t result_of(const Completion& completion) {
-  if (completion.code == Code::in_progress) return khoroInProgress;
-  khoro::throw_if_failed(completion);
-  return khoroSuccess;
-}
 
 /// Negative, and more than a life: for ever.
 khoro::Time from_now(std::int64_t milliseconds) {

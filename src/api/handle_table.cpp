@@ -42,7 +42,7 @@ HandleTable::Claim HandleTable::claim_with_streams(khoroComm_t handle) {
 
 HandleTable::Claim HandleTable::claim(khoroComm_t handle) {
   Claim claim = claim_with_streams(handle);
-  if (claim.may_be_on_streams()) claim.take_back();
+  claim.take_back();
   return claim;
 }
 
@@ -56,7 +56,9 @@ std::shared_ptr<StreamWorker> HandleTable::Claim::owner() {
 }
 
 void HandleTable::Claim::take_back() {
-  if (const auto worker = owner()) worker->give_back(*entry_->communicator);
+  const auto worker = owner();
+  if (!worker) return;
+  worker->give_back(*entry_->communicator);
   entry_->communicator->serve(0);
   rest_ = unused;
 }
@@ -136,7 +138,7 @@ void HandleTable::throw_closed(khoroComm_t handle) {
 std::unique_ptr<Communicator> HandleTable::remove(khoroComm_t handle) {
   Entry& closing = entries_.entry(handle);
   Claim claim = claim_if(closing, closing.generation, handle);
-  if (claim.may_be_on_streams()) claim.take_back();  // others may still abort it while this waits
+  claim.take_back();  // others may still abort it while this waits
   Entry& entry = *std::exchange(claim.entry_, nullptr);
   entries_.retire(entry, handle);
   entry.making.reset();  // which may still publish

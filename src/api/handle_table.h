@@ -123,7 +123,7 @@ class HandleTable::Claim {
   std::shared_ptr<StreamWorker> owner();
   /// Calls will be left to the worker.
   void leave_to_streams() noexcept { rest_ = on_streams; }
-  /// Waits until this thread owns the communicator, as claim() does.
+  /// Waits until this thread owns the communicator, as claim() does, if it does not.
   void take_back();
 
  private:

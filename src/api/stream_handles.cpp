@@ -68,4 +68,10 @@ void throw_if_failed(const Completion& completion) {
   if (completion.failed()) throw Error(completion.code, completion.words);
 }
 
+khoroResult_t result_of(const Completion& completion) {
+  if (completion.code == Code::in_progress) return khoroInProgress;
+  throw_if_failed(completion);
+  return khoroSuccess;
+}
+
 }  // namespace khoro

@@ -33,5 +33,7 @@ EventHandle remove(khoroEvent_t handle);
 
 /// Throws what a completion says, unless it is success.
 void throw_if_failed(const Completion& completion);
+/// The same, of what may still be under way.
+khoroResult_t result_of(const Completion& completion);
 
 }  // namespace khoro

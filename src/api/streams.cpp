@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/guard.h"
 #include "api/stream_handles.h"
-#include "base/error.h"
 
-using khoro::Code;
-using khoro::Completion;
 using khoro::guard;
 using khoro::StreamHandle;
 
@@ -34,10 +31,7 @@ khoroResult_t khoroStreamSynchronize(khoroStream_t stream) {
 khoroResult_t khoroStreamQuery(khoroStream_t stream) {
   return guard([&] {
     const StreamHandle found = khoro::find_outside_group(stream);
-    const Completion completion = found.worker->query(*found.stream);
-    if (completion.code == Code::in_progress) return khoroInProgress;
-    khoro::throw_if_failed(completion);
-    return khoroSuccess;
+    return khoro::result_of(found.worker->query(*found.stream));
   });
 }
 
