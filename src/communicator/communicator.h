@@ -184,6 +184,8 @@ class Communicator {
   /// poison() without what it does to the other ranks of this process. False: another cause was
   /// first.
   bool latch(const Cause& cause, std::string message) noexcept;
+  /// Fails as a peer has told; false if none has.
+  bool hear() noexcept;
   void adopt(const Peers::Notice& notice) noexcept;
   void compare_histories() noexcept;
   /// What the records say of a mismatch that a peer has found.

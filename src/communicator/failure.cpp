@@ -73,6 +73,12 @@ void Communicator::peer_ended(int peer) noexcept {
   poison(cause, words(cause, -1, *peers_));
 }
 
+bool Communicator::hear() noexcept {
+  const auto notice = peers_->first_notice();
+  if (notice) adopt(*notice);
+  return notice.has_value();
+}
+
 void Communicator::adopt(const Peers::Notice& notice) noexcept {
   // Every rank names all calls, from the records.
   if (notice.cause.code == Code::mismatch)
@@ -92,8 +98,7 @@ std::optional<Finding> Communicator::found_again(const Cause& cause) const {
 }
 
 void Communicator::look_at_peers() noexcept {
-  if (stopped()) return;
-  if (const auto notice = peers_->first_notice()) return adopt(*notice);
+  if (stopped() || hear()) return;
   compare_histories();
 }
 
@@ -103,8 +108,7 @@ void Communicator::compare_histories() noexcept {
 }
 
 Code Communicator::async_error() noexcept {
-  if (!stopped())
-    if (const auto notice = peers_->first_notice()) adopt(*notice);
+  if (!stopped()) hear();
   return poison_.code();
 }
 
@@ -112,7 +116,7 @@ void Communicator::fail(const Operation& operation) noexcept {
   const Signature& signature = operation.call.signature;
   const int peer = waited_for(operation);
   const std::string title = khoro::title(signature, operation.number);
-  if (const auto notice = peers_->first_notice()) return adopt(*notice);
+  if (hear()) return;
   switch (operation.execution->status()) {
     case Status::mismatch: {
       const Cause cause = cause_now(Code::mismatch, peer);
@@ -135,25 +139,20 @@ void Communicator::fail(const Operation& operation) noexcept {
 
 void Communicator::start_waiting(Operation& operation, Time now) const noexcept {
   operation.waits = true;
-  operation.deadline = later(now, deadline_.load(std::memory_order_relaxed));
+  operation.deadline = later(now, deadline());
   operation.first_look = now;
   operation.next_comparison = now + first_comparison;
   operation.straggler_report = now + straggler_after;
 }
 
 bool Communicator::examine(Operation& operation, Time now) noexcept {
-  if (stopped()) return false;
-  if (const auto notice = peers_->first_notice()) {
-    adopt(*notice);
-    return false;
-  }
+  if (stopped() || hear()) return false;
   if (!operation.waits) start_waiting(operation, now);
   if (peer_has_left(operation)) return false;
   if (now >= operation.next_comparison && !compare(operation, now)) return false;
   if (now >= operation.straggler_report) report_straggler(operation, now);
   if (now < operation.deadline) return true;
-  const auto limit = std::chrono::duration_cast<std::chrono::milliseconds>(
-      deadline_.load(std::memory_order_relaxed));
+  const auto limit = std::chrono::duration_cast<std::chrono::milliseconds>(deadline());
   const CallRecord record = record_of(operation);
   Finding finding = timed_out(*peers_, record, waited_for(operation), limit.count());
   const std::string crossed = crossing(*this, record, waited_for(operation));

@@ -23,17 +23,6 @@ constexpr std::pair<std::string_view, LogLevel> levels[] = {{"off", LogLevel::of
                                                             {"info", LogLevel::info},
                                                             {"trace", LogLevel::trace}};
 
-Settings read_settings(const std::string& chosen = {}) {
-  Settings settings = Settings::from_environment(chosen);
-  for (const auto& [name, level] : levels)
-    if (settings.log == name) set_log_level(level);
-#ifdef KHORO_TEST_SWITCHES
-  lose_wakeups(static_cast<std::uint64_t>(settings.lose_wakeup));
-  shm::publish_early(static_cast<std::uint64_t>(settings.publish_early));
-#endif
-  return settings;
-}
-
 /// What must be the same on all ranks.
 std::string facts(const Settings& settings, int ranks) {
   return fmt::format("layout={:016x}\ntopology={:016x}\n{}", RankPage::magic_word,
@@ -55,10 +44,21 @@ Key job_key(const Settings& settings) {
 
 }  // namespace
 
+Settings settings_for(const std::string& chosen) {
+  Settings settings = Settings::from_environment(chosen);
+  for (const auto& [name, level] : levels)
+    if (settings.log == name) set_log_level(level);
+#ifdef KHORO_TEST_SWITCHES
+  lose_wakeups(static_cast<std::uint64_t>(settings.lose_wakeup));
+  shm::publish_early(static_cast<std::uint64_t>(settings.publish_early));
+#endif
+  return settings;
+}
+
 void check_settings(const std::string& chosen) { Settings().choose(chosen); }
 
 std::array<char, 128> make_unique_id() {
-  const Settings settings = read_settings();
+  const Settings settings = settings_for();
   const UniqueId id = UniqueId::draw();
   Process::self().host(id, deadline_of_init(settings));
   return id.encode();
@@ -69,7 +69,7 @@ Place place_at(const std::array<char, 128>& id, int ranks, int rank) {
 }
 
 Place next_place_in_world() {
-  const Settings settings = read_settings();
+  const Settings settings = settings_for();
   if (settings.rank < 0 || settings.size < 1)
     throw Error(
         Code::invalid_usage,
@@ -86,8 +86,6 @@ Place next_place_in_world() {
   const int rank = static_cast<int>(settings.rank) + thread;
   return {UniqueId::of_job(key, 0), static_cast<int>(settings.size), rank, rank == 0};
 }
-
-Settings settings_for(const std::string& chosen) { return read_settings(chosen); }
 
 Arrival::Arrival(const Place& place, const Settings& settings)
     : id_(place.id),
@@ -147,7 +145,7 @@ std::unique_ptr<Communicator> join(const Place& place, const std::string& chosen
 
 void decline(const Place& place, const Error& reason, Time until) noexcept {
   try {
-    open_meeting(place, settings_for({}));
+    open_meeting(place, settings_for());
     khoro::decline(place.id, place.ranks, place.rank, reason, until);
   } catch (const std::exception&) {
     // The others learn it by their deadline.
@@ -155,7 +153,7 @@ void decline(const Place& place, const Error& reason, Time until) noexcept {
 }
 
 std::vector<std::unique_ptr<Communicator>> init_all_host(int ranks) {
-  const Settings settings = read_settings();
+  const Settings settings = settings_for();
   std::vector<Seat> seats;
   std::vector<Introduction> members;
   for (int rank = 0; rank < ranks; ++rank) {

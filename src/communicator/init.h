@@ -63,8 +63,8 @@ Place place_at(const std::array<char, 128>& id, int ranks, int rank);
 /// process have joined. Thread-safe.
 Place next_place_in_world();
 
-/// The settings of one communicator.
-Settings settings_for(const std::string& chosen);
+/// The settings of one communicator; those that concern the process are put in force.
+Settings settings_for(const std::string& chosen = {});
 /// Serves the meeting of a place that hosts it.
 void open_meeting(const Place& place, const Settings& settings);
 

@@ -95,9 +95,8 @@ class RankPage {
 
   /// The number of the last collective that began; 0 before the first.
   std::uint64_t calls() const noexcept { return last_.load(std::memory_order_acquire); }
-  /// The hash chained over all collectives up to calls().
-  std::uint64_t chain() const noexcept { return chain_.load(std::memory_order_acquire); }
-  /// The two at one moment; nothing if calls follow each other too fast to see one.
+  /// That, and the hash chained over all collectives up to it, at one moment; nothing if calls
+  /// follow each other too fast to see one.
   struct History {
     std::uint64_t calls = 0;
     std::uint64_t chain = 0;
