@@ -2,7 +2,6 @@
 #include "communicator/control.h"
 
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -36,9 +35,8 @@ Time next_multiple(Duration period) noexcept { return (machine().now() / period 
 Control::Control()
     : process_(::getpid()),
       events_(::epoll_create1(EPOLL_CLOEXEC)),
-      timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)),
-      stop_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
-  if (!events_ || !timer_ || !stop_ || !listen_to(events_, stop_.number(), stop_number) ||
+      timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)) {
+  if (!events_ || !timer_ || !listen_to(events_, stop_.descriptor(), stop_number) ||
       !listen_to(events_, timer_.number(), timer_number))
     throw_errno("cannot set up the control thread");
   thread_ = start_thread("control", [this] { work(); });
@@ -49,8 +47,7 @@ Control::~Control() {
     thread_.detach();
     return;
   }
-  std::uint64_t one = 1;
-  [[maybe_unused]] auto size = ::write(stop_.number(), &one, sizeof one);
+  stop_.raise();
   thread_.join();
 }
 

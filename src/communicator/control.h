@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/descriptor.h"
+#include "base/interrupt.h"
 #include "base/time.h"
 
 namespace khoro {
@@ -94,7 +95,7 @@ class Control {
   const pid_t process_;
   Descriptor events_;
   Descriptor timer_;
-  Descriptor stop_;
+  Interrupt stop_;
   mutable std::mutex mutex_;
   std::condition_variable idle_;
   std::map<std::uint64_t, std::shared_ptr<Entry>> entries_;

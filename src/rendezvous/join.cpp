@@ -187,7 +187,7 @@ class Conversation {
   /// Until the descriptor is ready, the time is over, or the interrupt is raised, which throws.
   void sleep(pollfd descriptor, int milliseconds) {
     pollfd both[] = {descriptor, {interrupt_ ? interrupt_->descriptor() : -1, POLLIN, 0}};
-    if (!interrupt_ || !interrupt_->raised()) ::poll(both, 2, milliseconds);
+    ::poll(both, 2, milliseconds);
     if (interrupt_ && interrupt_->raised())
       throw Error(Code::aborted, "it was aborted while the ranks were meeting");
   }
