@@ -12,7 +12,7 @@
 #include "communicator/process.h"
 #include "communicator/seat.h"
 #include "topology/topology.h"
-#include "transport/shm/shm.h"
+#include "transport/shm/planted_race.h"
 
 namespace khoro {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "base/doorbell.h"
 #include "support/virtual_system.h"
-#include "transport/shm/shm.h"
+#include "transport/shm/planted_race.h"
 
 namespace {
 

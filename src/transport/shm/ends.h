@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -19,8 +18,7 @@ struct EndSetup {
   Doorbell peer;
   /// Both ranks share an address space: addresses may be handed over.
   bool same_process = false;
-  /// Owned by both ends.
-  std::shared_ptr<Partner> partner;
+  Partner* partner = nullptr;  // the transport's
 };
 
 /// Sends into a block of the peer's memory, as soon as the peer has opened it.
@@ -52,7 +50,6 @@ class ShmSender final : public Sender {
   bool attach() noexcept;
   void fail() noexcept;
   bool find_credit() noexcept;
-  void count_body(std::size_t bytes) noexcept;
   void publish(const MessageHead& head, Meta meta) noexcept;
 
   EndSetup setup_;
@@ -67,7 +64,6 @@ class ShmSender final : public Sender {
   Place place_ = Place::line;   // of the acquired room
   Status status_ = Status::ok;
   std::atomic<std::uint64_t> body_bytes_{0};
-  std::uint64_t body_of_ = 0;  // the message whose body was counted last
   std::uint64_t windows_filled_ = 0;
   Window window_;
   bool window_open_ = false;

@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "transport/shm/shm.h"
 #include "transport/wrap/wrapped.h"
 
 namespace khoro::shm {

@@ -48,13 +48,6 @@ bool ShmSender::find_credit() noexcept {
   return published() != acquirable_;
 }
 
-// Room may be asked for again and again until the message is published.
-void ShmSender::count_body(std::size_t bytes) noexcept {
-  if (body_of_ == published() + 1) return;
-  body_of_ = published() + 1;
-  body_bytes_.store(body_bytes_.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
-}
-
 std::byte* ShmSender::try_acquire(std::size_t bytes) noexcept {
   if (published() == acquirable_ && !find_credit()) return nullptr;
   if (bytes <= inline_bytes) {
@@ -63,7 +56,6 @@ std::byte* ShmSender::try_acquire(std::size_t bytes) noexcept {
   }
   if (bytes > setup_.shape.slot_bytes) return nullptr;
   place_ = Place::body;
-  count_body(bytes);
   return block_.bodies + position_ * block_.body_stride;
 }
 
@@ -72,6 +64,9 @@ void ShmSender::publish(const MessageHead& head, Meta meta) noexcept {
   meta.bytes = head.bytes;
   meta.form = head.form;
   line.meta.store(meta.pack(), std::memory_order_relaxed);
+  if (meta.place == Place::body)
+    body_bytes_.store(body_bytes_.load(std::memory_order_relaxed) + meta.bytes,
+                      std::memory_order_relaxed);
   // Pairs with release() in this rank's receiver.
   line.releases.store(setup_.partner->released.load(std::memory_order_acquire),
                       std::memory_order_relaxed);

@@ -123,9 +123,8 @@ class Shm final : public Transport {
 
   EndSetup end_setup(const ChannelName& name, ChannelShape shape) {
     const Endpoint& peer = endpoint(name.peer);
-    std::shared_ptr<Partner>& partner = partners_[{name.peer, name.index}];
-    if (!partner) partner = std::make_shared<Partner>();
-    return {shape, peer.doorbell, peer.process == endpoint(setup_.rank).process, partner};
+    return {shape, peer.doorbell, peer.process == endpoint(setup_.rank).process,
+            &partners_[{name.peer, name.index}]};
   }
 
   /// The channel area of a rank, mapped at its first use.
@@ -152,7 +151,7 @@ class Shm final : public Transport {
   std::vector<const ShmSender*> counted_;
   Claims senders_;
   Claims receivers_;
-  std::map<std::pair<int, int>, std::shared_ptr<Partner>> partners_;  // by peer and index
+  std::map<std::pair<int, int>, Partner> partners_;  // by peer and index
 };
 
 }  // namespace

@@ -15,13 +15,6 @@ std::unique_ptr<Transport> make_shm(const TransportSetup& setup);
 
 namespace shm {
 
-#ifdef KHORO_TEST_SWITCHES
-/// Plants a race, which tests must find: on the channels of transports that are made from now on,
-/// every `period`-th message (0: none) shows its header before its payload; `meanwhile` is called
-/// in between. By default that sleeps long enough for any receiver to look.
-void publish_early(std::uint64_t period, void (*meanwhile)() noexcept = nullptr) noexcept;
-#endif
-
 /// How much area `channels` channels to each rank need. Memory is sparse, so being generous costs
 /// addresses only.
 std::uint64_t area_bytes(int ranks, int channels_per_rank, ChannelShape shape);
