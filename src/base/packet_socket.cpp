@@ -72,11 +72,25 @@ void collect(msghdr& message, std::vector<Descriptor>& descriptors) noexcept {
 
 }  // namespace
 
-Descriptor listen_on(const std::string& name) {
-  Address address(name);
-  Descriptor socket = open_socket();
+void name_socket(const Descriptor& socket, const std::string& name) {
+  const Address address(name);
   if (::bind(socket.number(), address.get(), address.length) != 0)
     throw_errno(fmt::format("cannot bind the abstract unix socket @{}", name));
+}
+
+std::string name_of_peer(int socket) {
+  sockaddr_un name{};
+  socklen_t length = sizeof name;
+  constexpr std::size_t begin = offsetof(sockaddr_un, sun_path) + 1;
+  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&name), &length) != 0 ||
+      name.sun_family != AF_UNIX || length <= begin)
+    return {};
+  return std::string(name.sun_path + 1, length - begin);
+}
+
+Descriptor listen_on(const std::string& name) {
+  Descriptor socket = open_socket();
+  name_socket(socket, name);
   if (::listen(socket.number(), SOMAXCONN) != 0)
     throw_errno(fmt::format("cannot listen on the abstract unix socket @{}", name));
   return socket;

@@ -20,6 +20,10 @@ namespace khoro {
 
 /// Throws system_error, also when the name is taken.
 Descriptor listen_on(const std::string& name);
+/// Gives a socket that name, by which the other end knows it. Throws system_error.
+void name_socket(const Descriptor& socket, const std::string& name);
+/// The name of the other end; empty if it has none. Borrows the descriptor.
+std::string name_of_peer(int socket);
 /// None if nobody listens under the name (or its queue is full: try again). Throws system_error for
 /// anything else.
 Descriptor connect_to(const std::string& name);

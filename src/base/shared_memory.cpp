@@ -44,9 +44,11 @@ Table& the_table() {
   return table;
 }
 
-void check_kind(int descriptor, const std::string& what) {
+struct stat checked(int descriptor, std::uint64_t least_bytes, const std::string& what) {
+  struct stat status {};
   struct statfs system {};
-  if (::fstatfs(descriptor, &system) != 0) throw_errno(what + ": cannot look at its descriptor");
+  if (::fstat(descriptor, &status) != 0 || ::fstatfs(descriptor, &system) != 0)
+    throw_errno(what + ": cannot look at its descriptor");
   const int seals = ::fcntl(descriptor, F_GET_SEALS);
   // Pages of hugetlbfs may be missing at the first touch, which is a SIGBUS.
   if (seals < 0 || system.f_type != TMPFS_MAGIC) {
@@ -55,6 +57,12 @@ void check_kind(int descriptor, const std::string& what) {
   if ((seals & F_SEAL_SHRINK) == 0) {
     throw Error(Code::system_error, what + ": not sealed, so its owner could cut it under us");
   }
+  const auto bytes = static_cast<std::uint64_t>(status.st_size);
+  if (bytes < std::max<std::uint64_t>(least_bytes, 1)) {
+    throw Error(Code::system_error,
+                fmt::format("{}: has {} bytes, needs {}", what, bytes, least_bytes));
+  }
+  return status;
 }
 
 std::shared_ptr<const Mapping::Region> map(int descriptor, std::size_t bytes,
@@ -79,6 +87,10 @@ Descriptor make_shared_memory(const std::string& label, std::uint64_t bytes) {
   return memory;
 }
 
+void check_shared_memory(int descriptor, std::uint64_t least_bytes, const std::string& what) {
+  checked(descriptor, least_bytes, what);
+}
+
 std::uint64_t resident_bytes(int descriptor, std::uint64_t offset, std::uint64_t bytes) {
   const auto end = static_cast<off_t>(offset + bytes);
   std::uint64_t sum = 0;
@@ -94,14 +106,8 @@ std::uint64_t resident_bytes(int descriptor, std::uint64_t offset, std::uint64_t
 }
 
 Mapping Mapping::open(int descriptor, std::uint64_t least_bytes, const std::string& what) {
-  struct stat status {};
-  if (::fstat(descriptor, &status) != 0) throw_errno(what + ": cannot look at its descriptor");
-  check_kind(descriptor, what);
+  const struct stat status = checked(descriptor, least_bytes, what);
   const auto bytes = static_cast<std::uint64_t>(status.st_size);
-  if (bytes < std::max<std::uint64_t>(least_bytes, 1)) {
-    throw Error(Code::system_error,
-                fmt::format("{}: has {} bytes, needs {}", what, bytes, least_bytes));
-  }
   Table& table = the_table();
   const std::lock_guard lock(table.mutex);
   std::erase_if(table.regions, [](const auto& entry) { return entry.second.expired(); });

@@ -17,6 +17,10 @@ namespace khoro {
 /// /proc only. Throws `Error`.
 Descriptor make_shared_memory(const std::string& label, std::uint64_t bytes);
 
+/// Refuses memory that could still shrink, that is shorter than `least_bytes`, or that is no
+/// ordinary memfd: throws `Error` that begins with `what`, a name of the memory for people.
+void check_shared_memory(int descriptor, std::uint64_t least_bytes, const std::string& what);
+
 /// How many bytes of `descriptor`'s range have pages behind them. Throws `Error`.
 std::uint64_t resident_bytes(int descriptor, std::uint64_t offset, std::uint64_t bytes);
 
@@ -28,9 +32,8 @@ class Mapping {
  public:
   Mapping() = default;
 
-  /// Maps all of what `descriptor` refers to, which need not stay open. Refuses memory that could
-  /// still shrink, that is shorter than `least_bytes`, or that is no ordinary memfd: throws
-  /// `Error` that begins with `what`, a name of the memory for people.
+  /// Maps all of what `descriptor` refers to, which need not stay open, once
+  /// check_shared_memory() has passed it. Throws `Error`.
   static Mapping open(int descriptor, std::uint64_t least_bytes, const std::string& what);
 
   explicit operator bool() const noexcept { return region_ != nullptr; }

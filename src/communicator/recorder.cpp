@@ -3,12 +3,9 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstring>
 #include <span>
 
@@ -19,19 +16,6 @@
 #include "rendezvous/unique_id.h"
 
 namespace khoro {
-namespace {
-
-/// The abstract name of the other end of `socket`; empty if there is none.
-std::string peer_name(int socket) {
-  sockaddr_un name{};
-  socklen_t length = sizeof name;
-  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&name), &length) != 0 ||
-      name.sun_family != AF_UNIX || length <= offsetof(sockaddr_un, sun_path) + 1)
-    return {};
-  return std::string(name.sun_path + 1, length - offsetof(sockaddr_un, sun_path) - 1);
-}
-
-}  // namespace
 
 Cause RecorderPacket::cause() const noexcept {
   Cause cause;
@@ -54,7 +38,7 @@ std::unique_ptr<Recorder> Recorder::of_launcher(const Settings& settings, const 
   if (socket < 0 || settings.key_descriptor < 0) return nullptr;
   try {
     const Key key = read_job_key(static_cast<int>(settings.key_descriptor));
-    if (peer_name(socket) == recorder_name(key))
+    if (name_of_peer(socket) == recorder_name(key))
       return std::unique_ptr<Recorder>(new Recorder(Descriptor(socket), member));
   } catch (const Error&) {
     // Whoever needs the key says that it is gone.

@@ -3,20 +3,16 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <sys/vfs.h>
 
 #include <algorithm>
-#include <cstring>
 #include <span>
 
 #include "base/error.h"
 #include "base/packet_socket.h"
 #include "base/process_stat.h"
+#include "base/shared_memory.h"
 
 namespace khoro::tool {
 namespace {
@@ -25,15 +21,6 @@ namespace {
 constexpr std::size_t most_pages = 16'384;
 constexpr int packets_at_once = 64;
 constexpr std::size_t most_reported = 3;
-
-/// Ordinary memory that nobody can cut under us.
-bool is_whole(int memory) noexcept {
-  struct statfs system {};
-  struct stat status {};
-  return ::fstatfs(memory, &system) == 0 && system.f_type == TMPFS_MAGIC &&
-         ::fstat(memory, &status) == 0 && status.st_size >= static_cast<off_t>(sizeof(RankPage)) &&
-         (::fcntl(memory, F_GET_SEALS) & F_SEAL_SHRINK) != 0;
-}
 
 ProcessState state_of(pid_t process, std::uint64_t started) noexcept {
   const auto stat = stat_of(process);
@@ -48,7 +35,11 @@ class FlightRecorder::Page {
  public:
   /// Null for what is no rank page of this version.
   static std::shared_ptr<const Page> open(int memory) {
-    if (!is_whole(memory)) return nullptr;
+    try {
+      check_shared_memory(memory, sizeof(RankPage), "the memory of a rank");
+    } catch (const Error&) {
+      return nullptr;
+    }
     void* address = ::mmap(nullptr, sizeof(RankPage), PROT_READ, MAP_SHARED, memory, 0);
     if (address == MAP_FAILED) return nullptr;
     std::shared_ptr<const Page> page(new Page(static_cast<const RankPage*>(address)));
@@ -72,14 +63,9 @@ FlightRecorder::FlightRecorder(const Key& key) {
   ours_ = Descriptor(ends[0]);
   theirs_ = Descriptor(ends[1]);
   // A rank knows by this name that the number it inherited is still this socket.
-  const std::string name = recorder_name(key);
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::copy(name.begin(), name.end(), address.sun_path + 1);
-  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  if (::bind(ours_.number(), reinterpret_cast<sockaddr*>(&address), length) != 0 ||
-      ::fcntl(theirs_.number(), F_SETFD, 0) != 0)
-    throw_errno("cannot name the socket of the flight recorder");
+  name_socket(ours_, recorder_name(key));
+  if (::fcntl(theirs_.number(), F_SETFD, 0) != 0)
+    throw_errno("cannot pass on the socket of the flight recorder");
 }
 
 void FlightRecorder::take() {
@@ -164,7 +150,7 @@ std::vector<Sighting> FlightRecorder::look_at(const Recorded& recorded, const En
     sighting.pid = member.pid;
     sighting.page = &member.page->get();
     sighting.process = state->second;
-    sighting.end = ends(member.pid);
+    if (sighting.process == ProcessState::ended) sighting.end = ends(member.pid);
   }
   return seen;
 }

@@ -2,7 +2,6 @@
 #include "launch_status.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include "base/error.h"
 #include "base/packet_socket.h"
 #include "base/random.h"
+#include "base/shared_memory.h"
 
 namespace khoro::tool {
 namespace {
@@ -21,11 +21,10 @@ using nlohmann::ordered_json;
 
 /// A memfd that holds `text`. Throws `Error`.
 Descriptor hold(const std::string& text) {
-  Descriptor file(::memfd_create("khoro-status", MFD_CLOEXEC));
-  if (!file ||
-      ::pwrite(file.number(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
-    throw_errno("cannot make memory for the status");
-  return file;
+  Descriptor memory = make_shared_memory("khoro-status", text.size());
+  if (::pwrite(memory.number(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
+    throw_errno("cannot write the status");
+  return memory;
 }
 
 std::string calendar(std::int64_t seconds) {
