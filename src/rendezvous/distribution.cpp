@@ -38,6 +38,10 @@ std::string list_of(const std::set<int>& ranks) {
   return list;
 }
 
+std::string ranks_in_words(const std::set<int>& ranks) {
+  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", list_of(ranks));
+}
+
 std::set<int> Meeting::missing() const {
   std::set<int> absent;
   for (int rank = 0; rank < ranks_; ++rank)

@@ -335,19 +335,18 @@ void Meeting::give_up(Time now) {
   } else if (phase_ == Phase::gathering) {
     std::string twice =
         claimed_twice_.empty() ? "" : fmt::format("; claimed twice: {}", list_of(claimed_twice_));
-    auto absent = missing();
     fail({Code::timeout,
-          fmt::format("rank{} {} of {} did not come to the meeting before the deadline{}; check "
+          fmt::format("{} of {} did not come to the meeting before the deadline{}; check "
                       "that all ranks were started and call init with the same number of ranks",
-                      absent.size() == 1 ? "" : "s", list_of(absent), ranks_, twice)},
+                      ranks_in_words(missing()), ranks_, twice)},
          now);
   } else if (phase_ == Phase::distributing) {
     std::set<int> late;
     for (auto& [rank, visitor] : seated_)
       if (!visitor->prepared) late.insert(rank);
-    fail({Code::timeout, fmt::format("rank{} {} of {} came to the meeting but did not finish init "
+    fail({Code::timeout, fmt::format("{} of {} came to the meeting but did not finish init "
                                      "before the deadline",
-                                     late.size() == 1 ? "" : "s", list_of(late), ranks_)},
+                                     ranks_in_words(late), ranks_)},
          now);
   }
 }

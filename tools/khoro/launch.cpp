@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <string.h>
@@ -119,10 +118,11 @@ int Launch::run() {
 }
 
 void Launch::wait_for_events() {
+  const Time now = machine().now();
   std::vector<pollfd> polled = {{signals_.number(), POLLIN, 0},
                                 {guardian_->descriptor(), POLLIN, 0},
                                 {recorder_.descriptor(), POLLIN, 0},
-                                {listener_.descriptor(machine().now()), POLLIN, 0}};
+                                {listener_.descriptor(now), POLLIN, 0}};
   const std::size_t first_stream = polled.size();
   std::vector<TaggedStream*> readable;
   for (TaggedStream& stream : streams_) {
@@ -132,9 +132,8 @@ void Launch::wait_for_events() {
   }
   for (Sink* sink : {&output_, &error_})
     if (!sink->empty()) polled.push_back({sink->descriptor(), POLLOUT, 0});
-  Time next = std::min({timeout_at_, report_at_, term_at_, kill_at_, judge_at_});
-  if (polled[3].fd < 0 && listener_.rests_until() > Time(0))
-    next = std::min(next, listener_.rests_until());
+  const Time next = std::min(
+      {timeout_at_, report_at_, term_at_, kill_at_, judge_at_, listener_.rests_until(now)});
   ::poll(polled.data(), polled.size(), milliseconds_until(next));
   if (polled[0].revents) take_signals();
   if (polled[1].revents && !verdict_) {
@@ -187,8 +186,8 @@ void Launch::interrupt() {
 }
 
 std::string Launch::status() const {
-  const auto ends = [&](pid_t process) { return end_of(process); };
-  return describe_job({&job_, since_, static_cast<int>(count_running())}, recorder_.accounts(ends));
+  return describe_job({&job_, since_, static_cast<int>(count_running())},
+                      recorder_.accounts(ends()));
 }
 
 void Launch::end_at(Time when) { term_at_ = std::min(term_at_, when); }
@@ -265,7 +264,7 @@ std::string Launch::running_ranks() const {
   for (std::size_t i = 0; i < processes_.size(); ++i)
     for (int thread = 0; thread < job_.threads && !processes_[i].ended; ++thread)
       ranks.insert(static_cast<int>(i) * job_.threads + thread);
-  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", list_of(ranks));
+  return ranks_in_words(ranks);
 }
 
 std::size_t Launch::count_running() const {

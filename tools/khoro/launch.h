@@ -66,7 +66,7 @@ class Launch {
   /// Has the report printed, once everybody has had a moment to see the failure.
   void report_soon();
   void report(FlightRecorder::Shown shown);
-  std::string end_of(pid_t process) const;
+  FlightRecorder::Ends ends() const;
   std::string status() const;
   void check_clock();
   /// Ends the job: SIGTERM at `when`, SIGKILL a second later.

@@ -119,15 +119,16 @@ void Launch::report(FlightRecorder::Shown shown) {
   if (reported_) return;
   reported_ = true;
   recorder_.take();
-  const auto ends = [&](pid_t process) { return end_of(process); };
-  for (const std::string& line : recorder_.report(shown, ends)) say(line);
+  for (const std::string& line : recorder_.report(shown, ends())) say(line);
 }
 
 /// Nothing for a process that runs, or that a process of the job has started.
-std::string Launch::end_of(pid_t number) const {
-  for (const Process& process : processes_)
-    if (process.number == number) return process.end;
-  return {};
+FlightRecorder::Ends Launch::ends() const {
+  return [this](pid_t number) {
+    for (const Process& process : processes_)
+      if (process.number == number) return process.end;
+    return std::string();
+  };
 }
 
 }  // namespace khoro::tool

@@ -37,8 +37,8 @@ class StatusListener {
 
   /// Readable when somebody asks; -1 while it rests.
   int descriptor(Time now) const noexcept { return now < rests_until_ ? -1 : socket_.number(); }
-  /// It rests while no descriptors are left for who asks.
-  Time rests_until() const noexcept { return rests_until_; }
+  /// It rests while no descriptors are left for who asks; `never` while it does not.
+  Time rests_until(Time now) const noexcept { return now < rests_until_ ? rests_until_ : never; }
   /// Answers one of those that ask.
   void answer(Time now, const std::function<std::string()>& status) noexcept;
 

@@ -32,7 +32,6 @@ struct Run {
   Job job;
   bool no_tag = false;
   bool tag = false;
-  std::string output_directory;
   double timeout = 0;
 
   std::vector<std::string> after_dashes;
@@ -44,8 +43,7 @@ struct Run {
     job.command.insert(job.command.end(), after_dashes.begin(), after_dashes.end());
     if (job.command.empty())
       throw Error(Code::invalid_argument, "which program? khoro run -n 2 -- PROGRAM");
-    if (!output_directory.empty()) make_directory(output_directory);
-    job.output_directory = output_directory;
+    if (!job.output_directory.empty()) make_directory(job.output_directory);
     // Pipes must not land where standard input, output and error belong.
     int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
     while (null >= 0 && null <= STDERR_FILENO) null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -87,7 +85,7 @@ void add_run(CLI::App& program, int& status, std::vector<std::string> after_dash
                                 "put [rank] in front of each line of output (the default)");
   command->add_flag("--no-tag", run->no_tag, "pass lines on as they are")->excludes(tag);
   command
-      ->add_option("--output-dir", run->output_directory,
+      ->add_option("--output-dir", run->job.output_directory,
                    "let each process write to DIR/rank-RANK.out and .err, as it is")
       ->check([](const std::string& text) {
         return text.empty() ? std::string("names no directory") : std::string();
