@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "communicator/report.h"
 #include "communicator/residents.h"
 
 namespace khoro {
@@ -46,14 +47,12 @@ std::vector<Missing> missing(const Communicator& waiting, const CallRecord& call
 std::optional<CallRecord> waits_for_us(const Communicator& other, int rank) {
   const RankPage& page = other.peers().page(rank);
   const RankPage& ours = other.peers().page(other.rank());
-  const auto call = page.record(page.calls());
-  if (call && call->state == CallState::under_way && ours.calls() < call->number) return call;
-  const auto message = page.message(page.messages());
-  if (!message || message->state != CallState::under_way || message->signature.peer != other.rank())
-    return std::nullopt;
-  if (find_message(ours, other_end(message->signature.kind), rank, message->number))
-    return std::nullopt;
-  return message;
+  for (const CallRecord& call : page.under_way().calls) {
+    const bool message = call.signature.point_to_point();
+    if (message && call.signature.peer != other.rank()) continue;
+    if (lacks(ours, rank, call)) return call;
+  }
+  return std::nullopt;
 }
 
 }  // namespace

@@ -76,18 +76,9 @@ class Search {
 
   /// What the rank has under way; nothing where not all of it is known.
   std::vector<CallRecord> under_way(int rank) const {
-    const RankPage& page = peers_.page(rank);
-    std::vector<CallRecord> calls;
-    const std::uint64_t last = page.messages(), first = page.messages_open_from();
-    if (last - first >= RankPage::ring) return {};
-    for (std::uint64_t place = std::max<std::uint64_t>(first, 1); place <= last; ++place) {
-      const auto call = page.message(place);
-      if (!call) return {};
-      if (call->state == CallState::under_way) calls.push_back(*call);
-    }
-    const auto call = page.record(page.calls());
-    if (call && call->state == CallState::under_way) calls.push_back(*call);
-    return calls;
+    auto [calls, complete] = peers_.page(rank).under_way();
+    if (!complete) calls.clear();
+    return std::move(calls);
   }
 
   std::vector<Step> steps_of(int rank, const Seen& seen) const {
@@ -109,8 +100,7 @@ class Search {
   void add_message(int rank, const CallRecord& call, Add add) const {
     const int peer = call.signature.peer;
     if (peer < 0 || peer >= peers_.ranks() || peer == rank) return;
-    const CallKind wanted = other_end(call.signature.kind);
-    if (!find_message(peers_.page(peer), wanted, rank, call.number)) add(peer, {wanted, rank});
+    if (lacks(peers_.page(peer), rank, call)) add(peer, {other_end(call.signature.kind), rank});
   }
 
   template <class Add>

@@ -243,7 +243,7 @@ void Communicator::report_refusal(Operation& operation) const noexcept {
   const bool message = record.signature.point_to_point();
   for (int peer = 0; peer < ranks(); ++peer) {
     if (message && peer != record.signature.peer) continue;
-    const auto refused = refused_instead(*peers_, peer, record);
+    const auto refused = refused_instead(peers_->page(peer), rank(), record);
     if (!refused) continue;
     operation.reported |= Operation::refusal;
     log(LogLevel::warn,

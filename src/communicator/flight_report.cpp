@@ -2,11 +2,15 @@
 #include "communicator/flight_report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <tuple>
 #include <utility>
 
+#include "communicator/cycle.h"
+#include "communicator/report.h"
 #include "rendezvous/meeting.h"
 
 namespace khoro {
@@ -15,88 +19,127 @@ namespace {
 /// What one rank's page says, read once: it may change meanwhile.
 struct Reading {
   std::uint64_t calls = 0;
-  std::optional<CallRecord> finished;
-  std::optional<CallRecord> under_way;
+  std::vector<CallRecord> finished;
+  std::vector<CallRecord> under_way;
   bool gave_up = false;
   bool left = false;
 };
 
-Reading read(const RankPage& page) noexcept {
+bool has_finished(const std::optional<CallRecord>& call) noexcept {
+  return call && call->state == CallState::finished;
+}
+
+Reading read(const RankPage& page) {
   Reading reading;
   reading.gave_up = page.posted();
   reading.left = page.closed();
   reading.calls = page.calls();
-  const std::uint64_t oldest = reading.calls - std::min<std::uint64_t>(reading.calls, 8);
-  for (std::uint64_t number = reading.calls; number > oldest && !reading.finished; --number) {
+  reading.under_way = page.under_way().calls;
+  // They end in the order in which they began.
+  for (const std::uint64_t number : {reading.calls, reading.calls - 1}) {
     const auto call = page.record(number);
-    if (!call) continue;
-    (call->state == CallState::finished ? reading.finished : reading.under_way) = call;
+    if (has_finished(call)) {
+      reading.finished.push_back(*call);
+      break;
+    }
+  }
+  // These need not.
+  for (std::uint64_t place = page.messages(), left = RankPage::ring; place > 0 && left > 0;
+       --place, --left) {
+    const auto message = page.message(place);
+    if (has_finished(message)) {
+      reading.finished.push_back(*message);
+      break;
+    }
   }
   return reading;
 }
 
-std::string text_of(const std::optional<CallRecord>& call) {
-  if (!call) return "nothing";
-  return fmt::format("#{} {}", call->number, describe(call->signature));
+std::string text_of(std::span<const CallRecord> calls) {
+  constexpr std::size_t most = 3;
+  if (calls.empty()) return "nothing";
+  std::vector<std::string> texts;
+  for (const CallRecord& call : calls.first(std::min(calls.size(), most)))
+    texts.push_back(fmt::format("#{} {}", call.number, describe(call.signature)));
+  std::string text = fmt::format("{}", fmt::join(texts, ", "));
+  if (calls.size() > most) text += fmt::format(" and {} more", calls.size() - most);
+  return text;
 }
 
-bool same(const CallRecord& a, const CallRecord& b) noexcept {
-  return a.signature == b.signature && a.plan_hash == b.plan_hash;
-}
-
-/// The ranks, by index, whose call `number` is not that of most; all if there is no majority.
-std::vector<bool> odd_ones(std::span<const Sighting> ranks, std::uint64_t number) {
-  std::vector<std::optional<CallRecord>> calls;
-  for (const Sighting& rank : ranks) calls.push_back(rank.page->record(number));
-  std::vector<std::pair<CallRecord, std::size_t>> counts;
-  for (const auto& call : calls) {
-    if (!call) continue;
-    const auto known = std::find_if(counts.begin(), counts.end(),
-                                    [&](const auto& each) { return same(each.first, *call); });
-    if (known == counts.end())
-      counts.emplace_back(*call, 1);
-    else
-      ++known->second;
+/// The ranks as those of a communicator. Who has not been seen has called nothing.
+Peers peers_of(std::span<const Sighting> ranks) {
+  static const RankPage unseen{RankPage::Identity()};
+  std::vector<Peers::Member> members;
+  for (const Sighting& rank : ranks) {
+    const auto place = static_cast<std::size_t>(rank.rank);
+    if (members.size() <= place) members.resize(place + 1, {&unseen, Doorbell(), 0, false});
+    members[place].page = rank.page;
   }
-  std::stable_sort(counts.begin(), counts.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
-  const bool agree = counts.size() < 2;
-  const bool majority = !agree && counts[0].second > counts[1].second;
-  std::vector<bool> odd;
-  for (const auto& call : calls)
-    odd.push_back(!agree && call && !(majority && same(*call, counts[0].first)));
-  return odd;
+  return Peers(-1, std::move(members));
 }
 
 /// The collective that the ranks are in or should be: the last that one of them has not ended.
 std::uint64_t collective_at_issue(std::span<const Reading> readings,
                                   const std::optional<Cause>& cause) noexcept {
-  if (cause && cause->code == Code::mismatch && cause->kind < CallKind::send)
+  if (cause && cause->code == Code::mismatch && !Signature{cause->kind}.point_to_point())
     return cause->operation;
   std::uint64_t number = 0;
   for (const Reading& reading : readings)
-    if (reading.under_way) number = std::max(number, reading.under_way->number);
+    for (const CallRecord& call : reading.under_way)
+      if (!call.signature.point_to_point()) number = std::max(number, call.number);
   return number;
 }
 
-void judge(RankAccount& account, const Sighting& rank, const Reading& reading,
-           std::uint64_t at_issue) {
-  const auto say = [&](Verdict verdict, std::string detail = {}) {
-    account.verdict = verdict;
-    account.detail = std::move(detail);
+/// What is said of some ranks because of others, by rank.
+using Blame = std::map<int, std::pair<Verdict, std::string>>;
+
+Blame blame(const Peers& peers, std::uint64_t at_issue, const std::optional<Cause>& cause) {
+  Blame blame;
+  for (const int rank : odd_ranks(peers, at_issue)) blame[rank].first = Verdict::mismatch;
+  if (!cause || cause->culprit < 0 || cause->culprit >= peers.ranks()) return blame;
+  const int culprit = cause->culprit;
+  if (cause->code == Code::aborted) blame[culprit].first = Verdict::aborted;
+  if (cause->code == Code::revoked) blame[culprit].first = Verdict::revoked;
+  if (cause->code != Code::mismatch || !blame.empty()) return blame;
+  for (int rank = 0; rank < peers.ranks(); ++rank)
+    if (compare_messages(peers, culprit, rank, cause->operation))
+      blame[culprit].first = blame[rank].first = Verdict::mismatch;
+  // Only now, when the ranks have found it: seen from outside once, it may be an old picture.
+  if (blame.empty())
+    for (const Wait& wait : find_cycle(peers, culprit).waits)
+      blame[wait.rank] = {Verdict::cycle, fmt::format("waits for rank {}", wait.peer)};
+  return blame;
+}
+
+/// The call that others wait for a rank to make: "#3", "send #1 to rank 2", and what was refused
+/// instead. Empty if there is none. Of several, the earliest.
+std::string call_lacking(const Sighting& rank, std::span<const Sighting> ranks,
+                         std::span<const Reading> readings) {
+  const auto order = [](const CallRecord& call) {
+    return std::pair(call.signature.point_to_point(), call.number);
   };
-  if (rank.process == ProcessState::ended && !reading.left && !reading.gave_up)
-    return say(Verdict::dead, rank.end);
-  if (rank.process == ProcessState::stopped) return say(Verdict::stopped);
-  if (account.verdict == Verdict::mismatch || account.verdict == Verdict::aborted) return;
-  if (reading.left) return say(Verdict::left);
-  if (reading.under_way) return say(Verdict::in_call);
-  if (reading.calls >= at_issue) return say(Verdict::between_calls);
-  const auto refused = rank.page->refused();
-  say(Verdict::not_called, refused && refused->number + 1 == at_issue
-                               ? fmt::format("#{}; its {} was refused for its arguments", at_issue,
-                                             describe(refused->signature))
-                               : fmt::format("#{}", at_issue));
+  std::optional<CallRecord> first;
+  int caller = 0;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    for (const CallRecord& call : readings[i].under_way) {
+      if (call.signature.point_to_point() && call.signature.peer != rank.rank) continue;
+      if (!lacks(*rank.page, ranks[i].rank, call)) continue;
+      if (first && order(*first) <= order(call)) continue;
+      first = call;
+      caller = ranks[i].rank;
+    }
+  }
+  if (!first) return {};
+  std::string text = fmt::format("#{}", first->number);
+  if (first->signature.point_to_point()) {
+    Signature wanted = first->signature;
+    wanted.kind = other_end(wanted.kind);
+    wanted.peer = caller;
+    text = title(wanted, first->number);
+  }
+  if (const auto refused = refused_instead(*rank.page, caller, *first))
+    text += fmt::format("; its {} was refused for its arguments", describe(refused->signature));
+  return text;
 }
 
 std::string who(const RankGroup& group) {
@@ -110,8 +153,9 @@ auto words_of(const RankAccount& account) {
 }  // namespace
 
 std::string_view name(Verdict verdict) noexcept {
-  constexpr std::string_view names[] = {"between calls", "in a call", "has left", "has not called",
-                                        "aborted",       "mismatch",  "stopped",  "dead"};
+  constexpr std::string_view names[] = {
+      "between calls", "in a call",  "has left", "has not called", "aborted",
+      "revoked",       "in a cycle", "mismatch", "stopped",        "dead"};
   return names[static_cast<int>(verdict)];
 }
 
@@ -119,21 +163,31 @@ std::vector<RankAccount> account_for(std::span<const Sighting> ranks,
                                      const std::optional<Cause>& cause) {
   std::vector<Reading> readings;
   for (const Sighting& rank : ranks) readings.push_back(read(*rank.page));
-  const std::uint64_t at_issue = collective_at_issue(readings, cause);
-  const std::vector<bool> odd = odd_ones(ranks, at_issue);
+  const Blame blamed = blame(peers_of(ranks), collective_at_issue(readings, cause), cause);
   std::vector<RankAccount> accounts;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    RankAccount account;
-    account.rank = ranks[i].rank;
-    account.pid = ranks[i].pid;
-    account.calls = readings[i].calls;
-    account.finished = text_of(readings[i].finished);
-    account.under_way = text_of(readings[i].under_way);
-    if (odd[i]) account.verdict = Verdict::mismatch;
-    if (cause && cause->code == Code::aborted && cause->culprit == ranks[i].rank)
-      account.verdict = Verdict::aborted;
-    judge(account, ranks[i], readings[i], at_issue);
-    accounts.push_back(std::move(account));
+    const Sighting& rank = ranks[i];
+    const Reading& reading = readings[i];
+    RankAccount& account = accounts.emplace_back();
+    account.rank = rank.rank;
+    account.pid = rank.pid;
+    account.calls = reading.calls;
+    account.finished = text_of(reading.finished);
+    account.under_way = text_of(reading.under_way);
+    if (rank.process == ProcessState::ended && !reading.left && !reading.gave_up) {
+      account.verdict = Verdict::dead;
+      account.detail = rank.end;
+    } else if (rank.process == ProcessState::stopped) {
+      account.verdict = Verdict::stopped;
+    } else if (const auto found = blamed.find(rank.rank); found != blamed.end()) {
+      std::tie(account.verdict, account.detail) = found->second;
+    } else if (reading.left) {
+      account.verdict = Verdict::left;
+    } else if (!reading.under_way.empty()) {
+      account.verdict = Verdict::in_call;
+    } else if (account.detail = call_lacking(rank, ranks, readings); !account.detail.empty()) {
+      account.verdict = Verdict::not_called;
+    }
   }
   return accounts;
 }
@@ -173,8 +227,11 @@ std::string headline(std::span<const RankGroup> groups) {
     case Verdict::not_called:
       return fmt::format("{} {} not called {}", who(worst), one ? "has" : "have",
                          worst.account.detail);
+    case Verdict::cycle:
+      return who(worst) + " wait for each other in a cycle";
     case Verdict::aborted:
-      return who(worst) + " aborted the communicator";
+    case Verdict::revoked:
+      return fmt::format("{} {} the communicator", who(worst), name(worst.account.verdict));
     case Verdict::left:
       break;
   }

@@ -22,11 +22,13 @@ enum class Verdict : std::uint8_t {
   left,        // the communicator, in order
   not_called,  // others wait for it in a call that it has not made
   aborted,
+  revoked,
+  cycle,     // it waits for others that wait for it, and none of them can go on
   mismatch,  // its call is another than that of most
   stopped,
   dead,
 };
-/// "between calls", "in call", ...
+/// "between calls", "in a call", ...
 std::string_view name(Verdict verdict) noexcept;
 
 enum class ProcessState : std::uint8_t { runs, stopped, ended };
@@ -45,9 +47,10 @@ struct RankAccount {
   int rank = 0;
   pid_t pid = 0;
   std::uint64_t calls = 0;  // collectives begun
-  /// "#17 khoroAllReduce(4 x khoroFloat32, khoroSum)", or "nothing".
-  std::string finished;
-  std::string under_way;
+  /// "#17 khoroAllReduce(4 x khoroFloat32, khoroSum)", or "nothing". Messages are numbered by peer
+  /// and direction: "#2 khoroSend(5 x khoroInt32, to rank 1)".
+  std::string finished;   // the last collective, and the last send or receive
+  std::string under_way;  // a group has several
   Verdict verdict = Verdict::between_calls;
   std::string detail;  // of the verdict; may be empty
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "communicator/rank_page.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace khoro {
@@ -58,6 +59,21 @@ std::optional<CallRecord> RankPage::message(std::uint64_t place) const noexcept 
   auto call = read(message_slots_[place % ring], place);
   if (call) call->number = std::exchange(call->plan_hash, 0);
   return call;
+}
+
+RankPage::UnderWay RankPage::under_way() const {
+  UnderWay found;
+  const auto add = [&found](const std::optional<CallRecord>& call) {
+    found.complete &= call.has_value();
+    if (call && call->state == CallState::under_way) found.calls.push_back(*call);
+  };
+  const std::uint64_t last = messages();
+  const std::uint64_t first = std::max<std::uint64_t>(messages_open_from(), 1);
+  const std::uint64_t oldest = last - std::min<std::uint64_t>(last, ring) + 1;
+  found.complete = first >= oldest;
+  for (std::uint64_t place = std::max(first, oldest); place <= last; ++place) add(message(place));
+  if (const std::uint64_t number = calls()) add(record(number));
+  return found;
 }
 
 void RankPage::stuck(int peer) noexcept {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "base/doorbell.h"
 #include "base/error.h"
@@ -111,6 +112,13 @@ class RankPage {
     return open_from_.load(std::memory_order_acquire);
   }
   std::optional<CallRecord> message(std::uint64_t place) const noexcept;
+  /// What has begun and has not ended: sends and receives in the order of calls, then the
+  /// collective.
+  struct UnderWay {
+    std::vector<CallRecord> calls;
+    bool complete = true;  // false: there may be more, whose records could not be read
+  };
+  UnderWay under_way() const;
   /// The last refused call, with `number` = how many collectives, or messages if it was one, had
   /// begun before it.
   std::optional<CallRecord> refused() const noexcept;

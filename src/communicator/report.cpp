@@ -75,6 +75,11 @@ std::vector<Opinion> opinions(const Peers& peers, std::uint64_t number) {
   return all;
 }
 
+/// The first of several is that of most, and the others are odd.
+bool of_most(const std::vector<Opinion>& calls) {
+  return calls[0].ranks.size() > calls[1].ranks.size();
+}
+
 std::string describe_call(const Opinion& opinion, bool plans_differ) {
   std::string text = describe(opinion.call.signature);
   if (plans_differ) text += fmt::format(" (plan {:016x})", opinion.call.plan_hash);
@@ -127,13 +132,22 @@ std::vector<int> missing_ranks(const Peers& peers, std::uint64_t number) {
   return missing;
 }
 
+std::vector<int> odd_ranks(const Peers& peers, std::uint64_t number) {
+  const auto calls = opinions(peers, number);
+  std::vector<int> odd;
+  if (calls.size() < 2) return odd;
+  for (std::size_t i = of_most(calls) ? 1 : 0; i < calls.size(); ++i)
+    odd.insert(odd.end(), calls[i].ranks.begin(), calls[i].ranks.end());
+  return odd;
+}
+
 std::optional<Finding> compare_calls(const Peers& peers, std::uint64_t number) {
   const auto calls = opinions(peers, number);
   if (calls.size() < 2) return std::nullopt;
   const bool plans_differ = std::all_of(calls.begin(), calls.end(), [&](const Opinion& opinion) {
     return opinion.call.signature == calls.front().call.signature;
   });
-  const bool majority = calls[0].ranks.size() > calls[1].ranks.size();
+  const bool majority = of_most(calls);
   std::string text = fmt::format("collective #{} is not the same call on every rank: ", number);
   std::size_t seen = 0;
   for (std::size_t i = majority ? 1 : 0; i < calls.size(); ++i) {
@@ -228,17 +242,22 @@ std::optional<Finding> compare_messages(const Peers& peers, int sender, int rece
                   describe(received->signature))};
 }
 
-std::optional<CallRecord> refused_instead(const Peers& peers, int rank, const CallRecord& call) {
-  const auto refused = peers.page(rank).refused();
-  if (!refused) return std::nullopt;
-  if (!call.signature.point_to_point()) {
-    // It has begun no collective since, and lacks this one.
-    const bool next = refused->number + 1 == call.number && !refused->signature.point_to_point();
-    return next && peers.page(rank).calls() < call.number ? refused : std::nullopt;
-  }
-  const bool meant = refused->signature.kind == other_end(call.signature.kind) &&
-                     refused->signature.peer == peers.rank() &&
-                     refused->number == peers.page(rank).messages();
+bool lacks(const RankPage& page, int caller, const CallRecord& call) {
+  const CallKind kind = call.signature.kind;
+  if (!call.signature.point_to_point()) return page.calls() < call.number;
+  return !find_message(page, other_end(kind), caller, call.number);
+}
+
+std::optional<CallRecord> refused_instead(const RankPage& page, int caller,
+                                          const CallRecord& call) {
+  const auto refused = page.refused();
+  if (!refused || !lacks(page, caller, call)) return std::nullopt;
+  const Signature& signature = refused->signature;
+  // It has begun nothing of that order since.
+  const bool meant = call.signature.point_to_point()
+                         ? signature.kind == other_end(call.signature.kind) &&
+                               signature.peer == caller && refused->number == page.messages()
+                         : !signature.point_to_point() && refused->number + 1 == call.number;
   return meant ? refused : std::nullopt;
 }
 
@@ -260,7 +279,7 @@ Finding timed_out(const Peers& peers, const CallRecord& call, int waited_for,
     text += "every rank called it";
   }
   if (cause.culprit >= 0)
-    if (const auto refused = refused_instead(peers, cause.culprit, call))
+    if (const auto refused = refused_instead(peers.page(cause.culprit), peers.rank(), call))
       text += fmt::format(", and on rank {} {} was refused for its arguments", cause.culprit,
                           describe(refused->signature));
   text += fmt::format(

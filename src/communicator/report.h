@@ -26,6 +26,10 @@ std::string words(const Cause& cause, int reporter, const Peers& peers);
 /// Those that have not begun collective `number`.
 std::vector<int> missing_ranks(const Peers& peers, std::uint64_t number);
 
+/// Those whose collective `number` is not that of most, or all that have called it where no call is
+/// that of most. None if all agree.
+std::vector<int> odd_ranks(const Peers& peers, std::uint64_t number);
+
 /// Compares what all ranks called as collective `number`, from their records. Nothing if all that
 /// have called it agree. Names the odd ranks and both calls, or all calls where there is no
 /// majority.
@@ -45,8 +49,11 @@ std::optional<Finding> compare_messages(const Peers& peers, int sender, int rece
 std::optional<CallRecord> find_message(const RankPage& page, CallKind kind, int peer,
                                        std::uint64_t number);
 
-/// The call that `rank` had refused in the place of `call`, which a peer waits for it to make.
-std::optional<CallRecord> refused_instead(const Peers& peers, int rank, const CallRecord& call);
+/// The rank of `page` has not made its part of a call of rank `caller`: the same collective, or the
+/// other end of a message between the two.
+bool lacks(const RankPage& page, int caller, const CallRecord& call);
+/// Then the call that it had refused instead.
+std::optional<CallRecord> refused_instead(const RankPage& page, int caller, const CallRecord& call);
 
 /// Why a call was not done by its deadline: who has not called it, else whom this rank waited for
 /// (-1: unknown).

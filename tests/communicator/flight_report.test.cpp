@@ -31,6 +31,14 @@ struct Ranks {
     record.plan_hash = 1;
     for (int rank = first; rank <= last; ++rank) page(rank).begin(record);
   }
+  /// A rank begins its message `number` to or from a peer.
+  std::uint64_t message(int rank, CallKind kind, int peer, std::uint64_t number = 1,
+                        std::uint64_t count = 4) {
+    CallRecord record;
+    record.number = number;
+    record.signature = {kind, Dtype::i32, Reduction::sum, peer, count};
+    return page(rank).begin_message(record);
+  }
   void finish(int first, int last, std::uint64_t number) {
     for (int rank = first; rank <= last; ++rank) page(rank).finish(number);
   }
@@ -128,11 +136,13 @@ TEST_CASE("a rank whose call was refused is missing, with what it asked", "[comm
         "rank 1 has not called #1; its khoroBarrier() was refused for its arguments");
 }
 
-TEST_CASE("the rank that aborted is named", "[communicator]") {
+TEST_CASE("the rank that aborted or revoked is named", "[communicator]") {
   Ranks ranks(3);
   ranks.call(0, 1, 1);
   CHECK(headline(ranks.groups(Cause{Code::aborted, 2, CallKind::allreduce, 0})) ==
         "rank 2 aborted the communicator");
+  CHECK(headline(ranks.groups(Cause{Code::revoked, 0, CallKind::allreduce, 1})) ==
+        "rank 0 revoked the communicator");
 }
 
 TEST_CASE("ranks of one process are named with it", "[communicator]") {
@@ -141,4 +151,78 @@ TEST_CASE("ranks of one process are named with it", "[communicator]") {
   CHECK(lines_of(ranks.groups()) ==
         std::vector<std::string>{
             "ranks 0-1 (process 100): between calls; last finished: nothing; under way: nothing"});
+}
+
+TEST_CASE("who waits in a receive is in a call, and its sender has not called", "[communicator]") {
+  Ranks ranks(3);
+  ranks.call(0, 2, 1);
+  ranks.finish(0, 2, 1);
+  ranks.page(0).finish_message(ranks.message(0, CallKind::recv, 1, 1));
+  ranks.page(1).finish_message(ranks.message(1, CallKind::send, 0, 1));
+  ranks.message(0, CallKind::recv, 1, 2);
+  const auto groups = ranks.groups();
+  CHECK(headline(groups) == "rank 1 has not called send #2 to rank 0");
+  const auto lines = lines_of(groups);
+  REQUIRE(lines.size() == 3);
+  CHECK(lines[0] ==
+        "rank 1 (process 101): has not called send #2 to rank 0; last finished: #1 "
+        "khoroAllReduce(4 x khoroFloat32, khoroSum), #1 khoroSend(4 x khoroInt32, to rank 0); "
+        "under way: nothing");
+  CHECK(lines[1].find("rank 0 (process 100): in a call; ") == 0);
+  CHECK(lines[1].find("under way: #2 khoroRecv(4 x khoroInt32, from rank 1)") != lines[1].npos);
+  CHECK(lines[2].find("rank 2 (process 102): between calls; ") == 0);
+}
+
+TEST_CASE("a sender whose call was refused is missing, with what it asked", "[communicator]") {
+  Ranks ranks(2);
+  ranks.message(0, CallKind::recv, 1);
+  ranks.page(1).refuse({CallKind::send, Dtype::i32, Reduction::sum, 0, 7});
+  CHECK(headline(ranks.groups()) ==
+        "rank 1 has not called send #1 to rank 0; its khoroSend(7 x khoroInt32, to rank 0) was "
+        "refused for its arguments");
+}
+
+TEST_CASE("of many sends and receives under way the first are shown", "[communicator]") {
+  Ranks ranks(2);
+  for (std::uint64_t number = 1; number <= 300; ++number)
+    ranks.message(0, CallKind::recv, 1, number);
+  const auto accounts = account_for(ranks.seen, {});
+  CHECK(accounts[0].verdict == Verdict::in_call);
+  CHECK(accounts[0].under_way ==
+        "#45 khoroRecv(4 x khoroInt32, from rank 1), #46 khoroRecv(4 x khoroInt32, from rank 1), "
+        "#47 khoroRecv(4 x khoroInt32, from rank 1) and 253 more");
+}
+
+TEST_CASE("ranks that receive from each other are a cycle once one of them has said so",
+          "[communicator]") {
+  Ranks ranks(3);
+  for (int rank = 0; rank < 2; ++rank) {
+    ranks.message(rank, CallKind::recv, 1 - rank);
+    ranks.page(rank).stuck(-1);
+  }
+  CHECK(headline(ranks.groups()) == "ranks 0-1 are in a call");
+  const auto groups = ranks.groups(Cause{Code::mismatch, 1, CallKind::recv, 1});
+  CHECK(headline(groups) == "ranks 0-1 wait for each other in a cycle");
+  CHECK(lines_of(groups)[0] ==
+        "rank 0 (process 100): in a cycle, waits for rank 1; last finished: nothing; under way: #1 "
+        "khoroRecv(4 x khoroInt32, from rank 1)");
+}
+
+TEST_CASE("both ends of a message that differ are named", "[communicator]") {
+  Ranks ranks(3);
+  ranks.message(1, CallKind::send, 2, 1, 4);
+  ranks.message(2, CallKind::recv, 1, 1, 5);
+  CHECK(headline(ranks.groups(Cause{Code::mismatch, 1, CallKind::recv, 1})) ==
+        "ranks 1-2 made calls that differ");
+}
+
+TEST_CASE("ranks that have not shown themselves are not blamed", "[communicator]") {
+  Ranks ranks(4);
+  ranks.call(1, 1, 1);
+  ranks.call(3, 3, 1, 5);
+  ranks.seen.erase(ranks.seen.begin() + 2);
+  ranks.seen.erase(ranks.seen.begin());
+  const auto groups = ranks.groups(Cause{Code::mismatch, 3, CallKind::allreduce, 1});
+  CHECK(headline(groups) == "ranks 1, 3 made calls that differ");
+  CHECK(groups.size() == 2);
 }

@@ -94,6 +94,28 @@ TEST_CASE("sends and receives have a ring of their own", "[communicator]") {
   CHECK(page.messages_open_from() == 300);
 }
 
+TEST_CASE("what is under way is read at once, as far as its records are there", "[communicator]") {
+  RankPage page({});
+  CHECK(page.under_way().calls.empty());
+  CHECK(page.under_way().complete);
+  CallRecord sent = call(1, 9);
+  sent.signature.kind = CallKind::send;
+  page.begin_message(sent);
+  page.begin(call(1, 9));
+  REQUIRE(page.under_way().calls.size() == 2);
+  CHECK(page.under_way().calls.front().signature.kind == CallKind::send);
+  page.finish(1);
+  page.finish_message(1);
+  CHECK(page.under_way().calls.empty());
+  CHECK(page.under_way().complete);
+  for (sent.number = 2; sent.number <= 257; ++sent.number) page.begin_message(sent);
+  CHECK(page.under_way().calls.size() == 256);
+  CHECK_FALSE(page.under_way().complete);
+  page.older_messages_ended();
+  CHECK(page.under_way().calls.size() == 1);
+  CHECK(page.under_way().complete);
+}
+
 TEST_CASE("how often a rank was stuck, and for whom, reads back", "[communicator]") {
   RankPage page({});
   CHECK(page.stuck_times(4).times == 0);

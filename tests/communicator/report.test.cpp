@@ -151,17 +151,17 @@ TEST_CASE("a refused call is reported to who waits for it, until another was mad
   CallRecord mine;
   mine.number = 1;
   mine.signature = sum_of(5);
-  CHECK_FALSE(refused_instead(*ranks.peers, 1, mine));
+  CHECK_FALSE(refused_instead(ranks.page(1), 0, mine));
   ranks.page(1).refuse(sum_of(5));
-  CHECK(refused_instead(*ranks.peers, 1, mine));
+  CHECK(refused_instead(ranks.page(1), 0, mine));
   ranks.done(1, sum_of(5));
-  CHECK_FALSE(refused_instead(*ranks.peers, 1, mine));
+  CHECK_FALSE(refused_instead(ranks.page(1), 0, mine));
   mine.signature = test::recv_from(1);
   ranks.page(1).refuse(test::send_to(0));
-  CHECK(refused_instead(*ranks.peers, 1, mine));
+  CHECK(refused_instead(ranks.page(1), 0, mine));
   mine.signature = test::send_to(1);
-  CHECK_FALSE(refused_instead(*ranks.peers, 1, mine));
+  CHECK_FALSE(refused_instead(ranks.page(1), 0, mine));
   mine.signature = test::recv_from(1);
   ranks.message(1, test::send_to(0));
-  CHECK_FALSE(refused_instead(*ranks.peers, 1, mine));
+  CHECK_FALSE(refused_instead(ranks.page(1), 0, mine));
 }

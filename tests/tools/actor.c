@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A rank that plays one part after a first allreduce that all make, and says what it is told.
-   usage: actor loop | leave | wait RANK | differ RANK | abort RANK | exit RANK
+   usage: actor loop | leave | circle
+          actor wait RANK | silent RANK | differ RANK | abort RANK | exit RANK
    loop    all make small calls for ever
    leave   all destroy the communicator and stay
+   circle  each receives from the next one before it sends
    wait    RANK makes no further call; the others wait for it in one
+   silent  RANK makes no further call; the others receive from it
    differ  RANK makes another call than the others
    abort   RANK aborts the communicator while the others wait for it in a call
    exit    RANK exits with status 3 while the others receive from it */
@@ -44,14 +47,21 @@ int main(int argc, char** argv) {
     printf("left\n");
     stay();
   }
-  if (strcmp(part, "wait") == 0 && rank == chosen) stay();
+  const int silent = strcmp(part, "silent") == 0;
+  if ((silent || strcmp(part, "wait") == 0) && rank == chosen) stay();
   if (strcmp(part, "abort") == 0 && rank == chosen) {
     pause_for(200);
     khoroCommAbort(comm);
     stay();
   }
+  float received;
+  if (silent) result = khoroRecv(&received, 1, khoroFloat32, chosen, comm, NULL);
+  if (strcmp(part, "circle") == 0) {
+    int ranks;
+    khoroCommCount(comm, &ranks);
+    result = khoroRecv(&received, 1, khoroFloat32, (rank + 1) % ranks, comm, NULL);
+  }
   if (strcmp(part, "exit") == 0) {
-    float received;
     if (rank == chosen) pause_for(200);
     if (rank == chosen) return 3;
     result = khoroRecv(&received, 1, khoroFloat32, chosen, comm, NULL);

@@ -105,6 +105,22 @@ class Report(Case):
                               r"#2 khoroAllReduce\(3 x khoroFloat32, khoroSum\)")
         self.assertTrue(any("#2 khoroAllReduce(2 x khoroFloat32, khoroSum)" in line for line in others), others)
 
+    def test_a_message_that_a_rank_did_not_send_is_named(self):
+        head, missing, others, *_ = self.report_of(3, "silent", 2, status=3,
+                                                  environment={"KHORO_DEADLINE": "500ms"})
+        self.assertEqual(head, "report of communicator 1, 3 ranks: "
+                               "rank 2 has not called send #1 to rank 0")
+        self.assertRegex(missing, r"last finished: #1 khoroAllReduce\(1 x khoroFloat32, khoroSum\); "
+                                  r"under way: nothing$")
+        self.assertRegex(others, r"^  ranks 0-1: in a call; .*"
+                                 r"under way: #1 khoroRecv\(1 x khoroFloat32, from rank 2\)$")
+
+    def test_ranks_that_receive_from_each_other_are_a_cycle(self):
+        head, first, *_ = self.report_of(3, "circle", status=3)
+        self.assertEqual(head, "report of communicator 1, 3 ranks: "
+                               "ranks 0-2 wait for each other in a cycle")
+        self.assertRegex(first, r"^  rank 0 \(process \d+\): in a cycle, waits for rank 1; ")
+
     def test_a_rank_that_aborts_is_named(self):
         head, aborted, *_ = self.report_of(3, "abort", 0, status=3)
         self.assertEqual(head, "report of communicator 1, 3 ranks: rank 0 aborted the communicator")

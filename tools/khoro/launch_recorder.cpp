@@ -87,7 +87,8 @@ void FlightRecorder::take() {
 }
 
 void FlightRecorder::take(const RecorderPacket& packet, std::vector<Descriptor>& descriptors) {
-  if (packet.version != RecorderPacket::current_version || packet.ranks < 1 || packet.rank < 0 ||
+  if (packet.version != RecorderPacket::current_version || packet.ranks < 1 ||
+      static_cast<std::size_t>(packet.ranks) > most_pages || packet.rank < 0 ||
       packet.rank >= packet.ranks)
     return;
   if (packet.kind == RecorderPacket::joined && descriptors.size() == 1)
