@@ -71,7 +71,10 @@ void Communicator::run(const Call& call) {
     Communicator& communicator;
     Operation& operation;
     Progress advance() noexcept { return communicator.advance(operation); }
-    bool examine(Time now) noexcept { return communicator.examine(operation, now); }
+    bool examine(Time now) noexcept {
+      Operation* const all[] = {&operation};
+      return communicator.examine(all, now);
+    }
     bool stopped() const noexcept { return communicator.stopped(); }
     Time wake_by(Time now) const noexcept { return communicator.wake_by(operation, now); }
     std::span<const Doorbell> doorbells() const noexcept { return {&communicator.doorbell_, 1}; }

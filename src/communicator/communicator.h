@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -97,9 +98,10 @@ class Communicator {
     if (progress == Progress::failed) fail(operation);
     return progress;
   }
-  /// Looks for reasons to stop waiting, after advance() said `waiting`: poison, peers' notices,
-  /// mismatched calls, peers that left, the deadline. False: the communicator is poisoned.
-  bool examine(Operation& operation, Time now) noexcept;
+  /// Looks for reasons to stop waiting, after advance() of all operations that are under way said
+  /// `waiting`: poison, peers' notices, mismatched calls, cycles, peers that left, deadlines.
+  /// False: the communicator is poisoned.
+  bool examine(std::span<Operation* const> operations, Time now) noexcept;
   /// When examine() must be called again although nothing moves.
   Time wake_by(const Operation& operation, Time now) const noexcept;
   /// Ends an operation that is done.
@@ -196,7 +198,8 @@ class Communicator {
   int waited_for(const Operation& operation) const noexcept;
   void start_waiting(Operation& operation, Time now) const noexcept;
   bool peer_has_left(Operation& operation) noexcept;
-  bool compare(Operation& operation, Time now) noexcept;
+  bool compare(std::span<Operation* const> operations, Time now) noexcept;
+  void time_out(const Operation& operation) noexcept;
   std::optional<Finding> compare_records(const Operation& operation) const;
   bool look_for_cycle() noexcept;
   void report_refusal(Operation& operation) const noexcept;

@@ -145,20 +145,31 @@ void Communicator::start_waiting(Operation& operation, Time now) const noexcept 
   operation.straggler_report = now + straggler_after;
 }
 
-bool Communicator::examine(Operation& operation, Time now) noexcept {
+bool Communicator::examine(std::span<Operation* const> operations, Time now) noexcept {
   if (stopped() || hear()) return false;
-  if (!operation.waits) start_waiting(operation, now);
-  if (peer_has_left(operation)) return false;
-  if (now >= operation.next_comparison && !compare(operation, now)) return false;
-  if (now >= operation.straggler_report) report_straggler(operation, now);
-  if (now < operation.deadline) return true;
+  bool due = false;
+  for (Operation* operation : operations) {
+    if (!operation->waits) start_waiting(*operation, now);
+    if (peer_has_left(*operation)) return false;
+    due |= now >= operation->next_comparison;
+  }
+  if (due && !compare(operations, now)) return false;
+  for (Operation* operation : operations) {
+    if (now >= operation->straggler_report) report_straggler(*operation, now);
+    if (now < operation->deadline) continue;
+    time_out(*operation);
+    return false;
+  }
+  return true;
+}
+
+void Communicator::time_out(const Operation& operation) noexcept {
   const auto limit = std::chrono::duration_cast<std::chrono::milliseconds>(deadline());
   const CallRecord record = record_of(operation);
   Finding finding = timed_out(*peers_, record, waited_for(operation), limit.count());
   const std::string crossed = crossing(*this, record, waited_for(operation));
   if (!crossed.empty()) finding.message += "; " + crossed;
   poison(finding);
-  return false;
 }
 
 int Communicator::slowest() const noexcept {
@@ -205,16 +216,24 @@ bool Communicator::peer_has_left(Operation& operation) noexcept {
   return true;
 }
 
-bool Communicator::compare(Operation& operation, Time now) noexcept {
-  operation.next_comparison = later(now, comparisons);
-  page_->stuck(waited_for(operation));
-  if (const auto found = compare_records(operation)) {
-    poison(*found);
-    return false;
+bool Communicator::compare(std::span<Operation* const> operations, Time now) noexcept {
+  int collective_waits_for = -1;
+  for (Operation* operation : operations) {
+    operation->next_comparison = later(now, comparisons);
+    if (!operation->call.signature.point_to_point()) collective_waits_for = waited_for(*operation);
+  }
+  page_->stuck(collective_waits_for);
+  for (const Operation* operation : operations) {
+    if (const auto found = compare_records(*operation)) {
+      poison(*found);
+      return false;
+    }
   }
   if (!look_for_cycle()) return false;
-  report_refusal(operation);
-  report_crossing(operation, now);
+  for (Operation* operation : operations) {
+    report_refusal(*operation);
+    report_crossing(*operation, now);
+  }
   return true;
 }
 

@@ -27,7 +27,9 @@ Batch::Queue& Batch::queue(const Signature& signature) {
     return signature.kind == other.kind && signature.peer == other.peer;
   };
   const auto found = std::find_if(queues_.begin(), queues_.end(), same);
-  return found == queues_.end() ? queues_.emplace_back() : *found;
+  if (found != queues_.end()) return *found;
+  operations_.reserve(queues_.size() + 1);  // examine() must not fail
+  return queues_.emplace_back();
 }
 
 void Batch::check_messages_to_itself() const {
@@ -96,12 +98,12 @@ Progress Batch::advance() noexcept {
 }
 
 bool Batch::examine(Time now, Time until) noexcept {
-  for (Queue& queue : queues_) {
-    if (!queue.under_way) continue;
-    Operation& operation = queue.operation;
-    if (!communicator_.examine(operation, now)) return false;
-    if (operation.waits) operation.deadline = std::min(operation.deadline, until);
-  }
+  operations_.clear();
+  for (Queue& queue : queues_)
+    if (queue.under_way) operations_.push_back(&queue.operation);
+  if (!communicator_.examine(operations_, now)) return false;
+  for (Operation* operation : operations_)
+    operation->deadline = std::min(operation->deadline, until);
   return true;
 }
 

@@ -46,6 +46,7 @@ class Batch {
 
   Communicator& communicator_;
   std::vector<Queue> queues_;
+  std::vector<Operation*> operations_;  // those under way, while examine() runs
   std::vector<Call> to_self_;
   std::vector<Call> from_self_;
 };

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "communicator/group.h"
 #include "support/captured_log.h"
 #include "support/catch.h"
 #include "support/seeds.h"
@@ -255,4 +256,36 @@ TEST_CASE("who destroys its communicator compares a last time", "[communicator]"
     job.communicator(1).run({{CallKind::allgather, Dtype::f64, {}, 0, 0}, {}});
   }
   CHECK(log.count("rank 1 called khoroAllGather(0 x khoroFloat64)") >= 1);
+}
+
+TEST_CASE(
+    "that a rank is stuck is said once for all calls of a group, with whom its collective "
+    "waits for",
+    "[communicator]") {
+  const Quiet quiet;
+  VirtualJob job(setup_of(1, 3));
+  std::vector<std::byte> memory(1'000);
+  const Call collective{{CallKind::broadcast, Dtype::i32, Reduction::sum, 2, 10},
+                        {memory.data(), memory.data()}};
+  const Call message{{CallKind::recv, Dtype::i32, Reduction::sum, 1, 10},
+                     {nullptr, memory.data() + 500}};
+  Code code = Code::success;
+  job.play(0, [&] {
+    Batch group(job.communicator(0));
+    for (const Call& call : {collective, message}) group.add(call);
+    try {
+      run_together({&group, 1});
+    } catch (const Error& error) {
+      code = error.code();
+    }
+  });
+  RankPage::Stuck stuck;
+  job.system().at(job.now() + 200ms, [&] {
+    stuck = job.communicator(0).peers().page(0).stuck_times(3);
+    job.communicator(1).abort();
+  });
+  CHECK(job.run() == test::VirtualSystem::End::all_ended);
+  CHECK(code == Code::aborted);
+  CHECK(stuck.times == 1);
+  CHECK(stuck.peer == 2);
 }
