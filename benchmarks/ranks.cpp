@@ -18,7 +18,7 @@ struct Joined {
   std::string words;
 };
 
-/// Joins each rank on a thread of its own.
+/// Joins all ranks at once, each on a thread of its own but the first, which is on this one.
 std::vector<Joined> join_in_threads(int ranks,
                                     const std::function<khoroResult_t(Joined&, int)>& call) {
   std::vector<Joined> joined(ranks);

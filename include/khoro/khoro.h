@@ -2,8 +2,9 @@
 /* Khoro: collective communication between the ranks of a job. C11.
  *
  * Words used below.
- *   blocks       the call returns when its result is there, at latest at the communicator's
- * deadline collective   every rank of the communicator must make the call, in the same order
+ *   blocks       the call returns when its result is there, at latest at the deadline of the
+ *                communicator
+ *   collective   every rank of the communicator must make the call, in the same order
  *   thread-bound one thread at a time per communicator; a second one gets khoroInvalidUsage
  *   thread-safe  any thread, any time
  *   in place     input and output are the same memory in the one way that the function documents;
@@ -224,7 +225,7 @@ typedef struct {
 #define KHORO_STATISTICS_INITIALIZER \
   { sizeof(khoroStatistics_t), 0, 0, 0, "" }
 
-/* Local, thread-safe; costs the calls of the communicator nothing. Results: khoroSuccess,
+/* Local, thread-safe; calls of the communicator do not wait for it. Results: khoroSuccess,
  * khoroInvalidArgument, khoroInvalidUsage while it is being made. */
 KHORO_API khoroResult_t khoroCommQuery(khoroComm_t comm, khoroStatistics_t* statistics);
 

@@ -12,8 +12,7 @@ struct StreamEntry : HandleEntry {
       "when it returns, so there is nothing to wait for";
   static constexpr auto stale_words =
       "the stream handle is stale or was never made; use each handle as khoroStreamCreate wrote "
-      "it, "
-      "and not after khoroStreamDestroy";
+      "it, and not after khoroStreamDestroy";
   static constexpr auto limit_words = "65,536 streams are in use";
   StreamHandle held;
 };

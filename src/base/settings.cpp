@@ -61,8 +61,7 @@ constexpr SettingRow table[] = {
      "An inherited descriptor that holds the job's key, set by the launcher.", &S::key_descriptor},
     {"KHORO_JOB_KEY_FILE", text, "", "", Scope::launcher,
      "A file of mode 0600 with 32 random bytes or more, one for each job: its key, where the "
-     "launcher "
-     "passes no descriptor.",
+     "launcher passes no descriptor.",
      &S::job_key_file},
     {"KHORO_RECORDER_FD", integer, "-1", "-1..1048575", Scope::launcher,
      "An inherited socket to the launcher, which keeps what ranks did last, set by the launcher.",

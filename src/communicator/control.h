@@ -18,8 +18,8 @@
 namespace khoro {
 
 /// The control thread of a process: asleep until a peer's process ends, a visitor comes to a
-/// meeting that is served here, or a time has come. It costs nothing while nothing happens, and
-/// never touches payload.
+/// meeting that is served here, or a time has come; a communicator of several ranks has it look at
+/// them twice a second. It never touches payload.
 ///
 /// Callbacks run on it one after the other and do not block: they note what happened, ring
 /// doorbells, and may add and drop watches, their own among them.
@@ -80,7 +80,7 @@ class Control {
     int descriptor = -1;
     bool once = false;
     Time when = never;
-    Duration period{};  // 0: once
+    Duration period{};  // of what every() calls; else 0
   };
 
   std::uint64_t add(Entry entry);
