@@ -168,7 +168,9 @@ int main(int argc, char** argv) {
   else
     CHECK(fread(expected, 1, sizeof expected - 1, file) < sizeof expected - 1);
   fclose(file);
-  if (accept || !strcmp(got, expected)) return 0;
-  fprintf(stderr, "%s\nis not what %s holds; KHORO_ACCEPT=1 rewrites it\n", got, argv[1]);
-  return 1;
+  const int good = accept || !strcmp(got, expected);
+  if (!good)
+    fprintf(stderr, "%s\nis not what %s holds; KHORO_ACCEPT=1 rewrites it\n", got, argv[1]);
+  free(got);
+  return !good;
 }
