@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Events: when they are complete, what they carry, and who is told. */
+#include "refusals.h"
 #include "stream_cases.h"
 
 #include <fcntl.h>
@@ -281,21 +282,14 @@ static void trespass(void* context, khoroResult_t result) {
   struct trespass* self = context;
   khoroComm_t comm = self->pair->comms[0];
   khoroStream_t stream;
-  const khoroResult_t no = khoroInvalidUsage;
-  int number = 0;
-  CHECK_RESULT(no, khoroBarrier(comm, NULL));
-  CHECK_WORDS("callback");
-  CHECK_RESULT(no, khoroBarrier(comm, self->stream));
-  CHECK_RESULT(no, khoroGroupStart());
-  CHECK_RESULT(no, khoroGroupEnd());
-  CHECK_RESULT(no, khoroStreamCreate(&stream));
-  CHECK_RESULT(no, khoroStreamSynchronize(self->stream));
-  CHECK_RESULT(no, khoroStreamDestroy(self->stream));
-  CHECK_RESULT(no, khoroEventWait(self->event, -1));
-  CHECK_RESULT(no, khoroEventDestroy(self->event));
-  CHECK_RESULT(no, khoroCommCount(comm, &number));
-  CHECK_RESULT(no, khoroCommAbort(comm));
-  CHECK_RESULT(no, khoroCommDestroy(comm));
+  const struct refusal refusal = {khoroInvalidUsage, "callback of Khoro"};
+  check_comm_refused(comm, refusal);
+  check_stream_refused(self->stream, self->event, refusal);
+  check_event_refused(self->event, self->stream, refusal);
+  REFUSED(khoroBarrier(comm, self->stream));
+  REFUSED(khoroGroupStart());
+  REFUSED(khoroGroupEnd());
+  REFUSED(khoroStreamCreate(&stream));
   CHECK(strlen(khoroGetErrorString(result)) > 0);
   tell(&self->told, result);
 }
@@ -360,8 +354,8 @@ static void an_open_group_keeps_its_streams(void) {
   OK(khoroGroupStart());
   OK(khoroEventRecord(event, stream));
   OK(add(&pair, 0, stream));
-  CHECK_RESULT(khoroInvalidUsage, khoroEventRecord(event, stream));
-  CHECK_RESULT(khoroInvalidUsage, khoroStreamWaitEvent(stream, event));
+  CHECK_REFUSED(khoroInvalidUsage, "open group", khoroEventRecord(event, stream));
+  CHECK_REFUSED(khoroInvalidUsage, "open group", khoroStreamWaitEvent(stream, event));
   OK(add(&pair, 1, stream));
   OK(khoroGroupEnd());
   OK(khoroEventRecord(event, stream));
@@ -372,34 +366,28 @@ static void an_open_group_keeps_its_streams(void) {
   destroy_pair(&pair);
 }
 
-static void every_call_refuses(khoroEvent_t event) {
+static void check_refused(khoroEvent_t event) {
   const khoroStream_t stream = make_stream();
-  const khoroResult_t bad = khoroInvalidArgument;
-  int number = 77;
-  CHECK_RESULT(bad, khoroEventRecord(event, stream));
-  CHECK_RESULT(bad, khoroStreamWaitEvent(stream, event));
-  CHECK_RESULT(bad, khoroEventQuery(event));
-  CHECK_RESULT(bad, khoroEventWait(event, 0));
-  CHECK_RESULT(bad, khoroEventDescriptor(event, &number));
-  CHECK_RESULT(bad, khoroEventCallback(event, tell, NULL));
-  CHECK_RESULT(bad, khoroEventDestroy(event));
-  CHECK(number == 77);
+  check_event_refused(event, stream,
+                      (struct refusal){khoroInvalidArgument,
+                                       event ? "the event handle is stale" : "the event is NULL"});
   OK(khoroStreamDestroy(stream));
 }
 
 static void handles(void) {
   CHECK_RESULT(khoroInvalidArgument, khoroEventCreate(NULL));
-  every_call_refuses(NULL);
-  every_call_refuses((khoroEvent_t)(uintptr_t)1);
-  every_call_refuses((khoroEvent_t)(uintptr_t)0x200000000);
+  check_refused(NULL);
+  check_refused((khoroEvent_t)(uintptr_t)1);
+  check_refused((khoroEvent_t)(uintptr_t)0x200000000);
   const khoroEvent_t event = make_event();
   const khoroStream_t stream = make_stream();
-  CHECK_RESULT(khoroInvalidArgument, khoroEventRecord(event, NULL));
-  CHECK_RESULT(khoroInvalidArgument, khoroEventDescriptor(event, NULL));
+  CHECK_REFUSED(khoroInvalidArgument, "the stream is NULL", khoroEventRecord(event, NULL));
+  CHECK_REFUSED(khoroInvalidArgument, "fd is NULL", khoroEventDescriptor(event, NULL));
   OK(khoroStreamDestroy(stream));
-  CHECK_RESULT(khoroInvalidArgument, khoroEventRecord(event, stream));
+  CHECK_REFUSED(khoroInvalidArgument, "the stream handle is stale",
+                khoroEventRecord(event, stream));
   OK(khoroEventDestroy(event));
-  every_call_refuses(event);
+  check_refused(event);
 }
 
 static void a_forked_child_is_told(void) {
@@ -408,11 +396,7 @@ static void a_forked_child_is_told(void) {
   const pid_t child = fork();
   CHECK(child >= 0);
   if (child == 0) {
-    khoroEvent_t other;
-    CHECK_RESULT(khoroInvalidUsage, khoroEventCreate(&other));
-    CHECK_RESULT(khoroInvalidUsage, khoroEventWait(event, -1));
-    CHECK_RESULT(khoroInvalidUsage, khoroEventQuery(event));
-    CHECK_RESULT(khoroInvalidUsage, khoroEventDestroy(event));
+    check_event_refused(event, stream, (struct refusal){khoroInvalidUsage, "forked"});
     exit(0);
   }
   check_exit(child);

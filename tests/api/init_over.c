@@ -201,12 +201,11 @@ static void bad_arguments_are_refused(struct exchange* self) {
   khoroComm_t comm = NULL;
   const khoroResult_t bad = khoroInvalidArgument;
   khoroConfig_t config = {0};
-  CHECK_RESULT(bad, khoroCommInitOver(NULL, 1, 0, gather, self, NULL));
-  CHECK_RESULT(bad, khoroCommInitOver(&comm, 0, 0, gather, self, NULL));
-  CHECK_RESULT(bad, khoroCommInitOver(&comm, 2, 2, gather, self, NULL));
-  CHECK_RESULT(bad, khoroCommInitOver(&comm, 1, 0, NULL, self, NULL));
-  CHECK_WORDS("exchange is NULL");
-  CHECK_RESULT(bad, khoroCommInitOver(&comm, 1, 0, gather, self, &config));
+  CHECK_REFUSED(bad, "comm is NULL", khoroCommInitOver(NULL, 1, 0, gather, self, NULL));
+  CHECK_REFUSED(bad, "of 0 ranks", khoroCommInitOver(&comm, 0, 0, gather, self, NULL));
+  CHECK_REFUSED(bad, "rank 2 of 2", khoroCommInitOver(&comm, 2, 2, gather, self, NULL));
+  CHECK_REFUSED(bad, "exchange is NULL", khoroCommInitOver(&comm, 1, 0, NULL, self, NULL));
+  CHECK_REFUSED(bad, "config: its magic", khoroCommInitOver(&comm, 1, 0, gather, self, &config));
   CHECK(!comm && self->round == 0); /* nothing was exchanged */
 }
 

@@ -87,6 +87,7 @@ static void fewer_descriptors_are_an_error_that_says_so(void) {
   for (int left = 0; left <= 50; ++left) {
     /* What earlier rounds have left for those who come late is there yet. */
     allow_descriptors(descriptors() + left);
+    forget_words();
     const khoroResult_t result = one_process(2);
     allow_descriptors(512);
     if (result == khoroSuccess) {

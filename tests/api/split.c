@@ -147,12 +147,11 @@ static void bad_arguments_are_refused(khoroComm_t comm, int rank, int ranks) {
   khoroConfig_t config = KHORO_CONFIG_INITIALIZER;
   config.blocking = 2;
   (void)rank, (void)ranks;
-  CHECK_RESULT(khoroInvalidArgument, khoroCommSplit(comm, -2, 0, &child, NULL));
-  CHECK_WORDS("color is -2");
-  CHECK_RESULT(khoroInvalidArgument, khoroCommSplit(comm, 0, 0, NULL, NULL));
-  CHECK_RESULT(khoroInvalidArgument, khoroCommSplit(NULL, 0, 0, &child, NULL));
-  CHECK_RESULT(khoroInvalidArgument, khoroCommSplit(comm, 0, 0, &child, &config));
-  CHECK_WORDS("blocking is 2");
+  const khoroResult_t bad = khoroInvalidArgument;
+  CHECK_REFUSED(bad, "color is -2", khoroCommSplit(comm, -2, 0, &child, NULL));
+  CHECK_REFUSED(bad, "newcomm is NULL", khoroCommSplit(comm, 0, 0, NULL, NULL));
+  CHECK_REFUSED(bad, "the communicator is NULL", khoroCommSplit(NULL, 0, 0, &child, NULL));
+  CHECK_REFUSED(bad, "blocking is 2", khoroCommSplit(comm, 0, 0, &child, &config));
   CHECK(!child);
   OK(khoroBarrier(comm, NULL));
 }
