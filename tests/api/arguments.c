@@ -62,9 +62,7 @@ static void check_all(khoroComm_t comm) {
     CHECK(((unsigned char*)out)[i * 4] == 0x33);
   }
   /* Nothing was poisoned. */
-  khoroResult_t error = khoroInternalError;
-  OK(khoroCommGetAsyncError(comm, &error));
-  CHECK(error == khoroSuccess);
+  CHECK(async_error(comm) == khoroSuccess);
   OK(khoroAllReduce(in, out, 8, khoroFloat32, khoroSum, comm, NULL));
   CHECK(!memcmp(in, out, sizeof in));
   /* Count 0 ignores pointers. */

@@ -67,6 +67,28 @@ static inline void sleep_ms(int ms) {
   nanosleep(&time, NULL);
 }
 
+static const double soon = 5; /* generous: 1 s is promised */
+
+static inline khoroResult_t async_error(khoroComm_t comm) {
+  khoroResult_t error = khoroInternalError;
+  OK(khoroCommGetAsyncError(comm, &error));
+  return error;
+}
+
+/* What comes after that state, or the state itself if it lasts. */
+static inline khoroResult_t wait_while(khoroResult_t state, khoroComm_t comm) {
+  const double end = seconds() + 20;
+  khoroResult_t error = async_error(comm);
+  for (; error == state && seconds() < end; error = async_error(comm)) sleep_ms(5);
+  return error;
+}
+
+static inline khoroConfig_t nonblocking(void) {
+  khoroConfig_t config = KHORO_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  return config;
+}
+
 typedef void (*rank_body)(khoroComm_t comm, int rank, int ranks);
 
 struct rank_thread {
@@ -81,17 +103,24 @@ static inline void* run_rank_thread(void* argument) {
   return NULL;
 }
 
+/* Runs `body` on `count` threads, as the ranks from `first`. Without communicators they have yet to
+ * join. */
+static inline void run_on_threads(const khoroComm_t* comms, int first, int count, int ranks,
+                                  rank_body body) {
+  struct rank_thread selves[64];
+  pthread_t threads[64];
+  for (int t = 0; t < count; ++t) {
+    selves[t] = (struct rank_thread){body, comms ? comms[t] : NULL, first + t, ranks};
+    CHECK(pthread_create(&threads[t], NULL, run_rank_thread, &selves[t]) == 0);
+  }
+  for (int t = 0; t < count; ++t) CHECK(pthread_join(threads[t], NULL) == 0);
+}
+
 /* Runs `body` on threads of this process, as the ranks of one new communicator. */
 static inline void run_threads(int ranks, rank_body body) {
   khoroComm_t comms[64];
-  struct rank_thread selves[64];
-  pthread_t threads[64];
   OK(khoroCommInitAllHost(comms, ranks));
-  for (int r = 0; r < ranks; ++r) {
-    selves[r] = (struct rank_thread){body, comms[r], r, ranks};
-    CHECK(pthread_create(&threads[r], NULL, run_rank_thread, &selves[r]) == 0);
-  }
-  for (int r = 0; r < ranks; ++r) CHECK(pthread_join(threads[r], NULL) == 0);
+  run_on_threads(comms, 0, ranks, ranks, body);
   for (int r = 0; r < ranks; ++r) OK(khoroCommDestroy(comms[r]));
 }
 
@@ -109,14 +138,27 @@ static inline struct meeting_place* make_meeting_place(void) {
   return memory;
 }
 
-static inline khoroComm_t join_at(struct meeting_place* place, int ranks, int rank) {
-  khoroComm_t comm;
-  if (rank == 0) {
+static inline void set_flag(struct meeting_place* place, int flag) {
+  __atomic_store_n(&place->flags[flag], 1, __ATOMIC_RELEASE);
+}
+
+static inline void await_flag(const struct meeting_place* place, int flag) {
+  while (!__atomic_load_n(&place->flags[flag], __ATOMIC_ACQUIRE)) sleep_ms(1);
+}
+
+/* The id of the place, which is made by one process and awaited by the others. */
+static inline khoroUniqueId id_at(struct meeting_place* place, int makes_it) {
+  if (makes_it) {
     OK(khoroGetUniqueId(&place->id));
     __atomic_store_n(&place->written, 1, __ATOMIC_RELEASE);
   }
   while (!__atomic_load_n(&place->written, __ATOMIC_ACQUIRE)) sleep_ms(1);
-  OK(khoroCommInitRank(&comm, ranks, place->id, rank));
+  return place->id;
+}
+
+static inline khoroComm_t join_at(struct meeting_place* place, int ranks, int rank) {
+  khoroComm_t comm;
+  OK(khoroCommInitRank(&comm, ranks, id_at(place, rank == 0), rank));
   return comm;
 }
 
@@ -137,14 +179,61 @@ static inline void check_exit(pid_t child) {
   CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
+static inline void check_killed(pid_t child) {
+  int status = 0;
+  CHECK(waitpid(child, &status, 0) == child);
+  CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
 /* Runs `body` in processes of its own, as the ranks of one new communicator. The caller must not
  * have used Khoro. */
-static inline void run_processes(int ranks, rank_body body) {
-  struct meeting_place* place = make_meeting_place();
+static inline void run_processes_at(struct meeting_place* place, int ranks, rank_body body) {
   pid_t children[64];
   for (int r = 0; r < ranks; ++r) children[r] = start_process(place, ranks, r, body);
   for (int r = 0; r < ranks; ++r) check_exit(children[r]);
+}
+
+static inline void run_processes(int ranks, rank_body body) {
+  struct meeting_place* place = make_meeting_place();
+  run_processes_at(place, ranks, body);
   munmap(place, sizeof *place);
+}
+
+/* The same, but rank 1 is killed `after_ms` after every rank has set its flag. */
+static inline void run_and_kill_rank_1(struct meeting_place* place, int ranks, rank_body body,
+                                       int after_ms) {
+  pid_t children[64];
+  for (int r = 0; r < ranks; ++r) children[r] = start_process(place, ranks, r, body);
+  for (int r = 0; r < ranks; ++r) await_flag(place, r);
+  sleep_ms(after_ms);
+  CHECK(kill(children[1], SIGKILL) == 0);
+  check_killed(children[1]);
+  for (int r = 0; r < ranks; ++r)
+    if (r != 1) check_exit(children[r]);
+}
+
+static inline void run_in_child(void (*body)(void)) {
+  const pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    body();
+    exit(0);
+  }
+  check_exit(child);
+}
+
+/* Runs `body` on `threads` threads of each of `processes` processes, as ranks that have yet to
+ * join. */
+static inline void run_joiners(int processes, int threads, rank_body body) {
+  pid_t children[64];
+  for (int p = 0; p < processes; ++p) {
+    children[p] = fork();
+    CHECK(children[p] >= 0);
+    if (children[p] > 0) continue;
+    run_on_threads(NULL, p * threads, threads, processes * threads, body);
+    exit(0);
+  }
+  for (int p = 0; p < processes; ++p) check_exit(children[p]);
 }
 
 #endif

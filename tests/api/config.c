@@ -9,28 +9,15 @@ static khoroResult_t results[4];
 static char words[4][1024];
 static khoroComm_t comms[4];
 
-struct self {
-  int rank, ranks;
-};
-
-static void* join_with_config(void* argument) {
-  const struct self* self = argument;
-  const int r = self->rank;
-  results[r] = khoroCommInitRankConfig(&comms[r], self->ranks, id, r, &configs[r]);
-  snprintf(words[r], sizeof words[r], "%s", khoroGetLastError(NULL));
-  return NULL;
+static void join_with_config(khoroComm_t none, int rank, int ranks) {
+  comms[rank] = none;
+  results[rank] = khoroCommInitRankConfig(&comms[rank], ranks, id, rank, &configs[rank]);
+  snprintf(words[rank], sizeof words[rank], "%s", khoroGetLastError(NULL));
 }
 
 static void join_all(int ranks) {
-  pthread_t threads[4];
-  struct self selves[4];
   OK(khoroGetUniqueId(&id));
-  for (int r = 0; r < ranks; ++r) {
-    comms[r] = NULL;
-    selves[r] = (struct self){r, ranks};
-    CHECK(pthread_create(&threads[r], NULL, join_with_config, &selves[r]) == 0);
-  }
-  for (int r = 0; r < ranks; ++r) CHECK(pthread_join(threads[r], NULL) == 0);
+  run_on_threads(NULL, 0, ranks, ranks, join_with_config);
 }
 
 static void choose_for_all(int ranks, const char* settings) {
@@ -46,7 +33,7 @@ static void a_chosen_deadline_ends_a_call(void) {
   for (int r = 0; r < 2; ++r) CHECK(results[r] == khoroSuccess);
   const double start = seconds();
   CHECK_RESULT(khoroTimeout, khoroBarrier(comms[0], NULL)); /* rank 1 does not come */
-  CHECK(seconds() - start < 5);
+  CHECK(seconds() - start < soon);
   for (int r = 0; r < 2; ++r) OK(khoroCommDestroy(comms[r]));
 }
 
@@ -83,8 +70,8 @@ static void a_bad_environment_fails_all_ranks_soon(void) {
   unsetenv("KHORO_DEADLINE");
   OK(khoroGetUniqueId(&id));
   pthread_t thread;
-  struct self first = {0, 2};
-  CHECK(pthread_create(&thread, NULL, join_with_config, &first) == 0);
+  struct rank_thread first = {join_with_config, NULL, 0, 2};
+  CHECK(pthread_create(&thread, NULL, run_rank_thread, &first) == 0);
   sleep_ms(200);
   setenv("KHORO_DEADLINE", "never", 1);
   CHECK_RESULT(khoroInvalidArgument, khoroCommInitRank(&comms[1], 2, id, 1));

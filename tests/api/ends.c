@@ -4,7 +4,6 @@
 #include "refusals.h"
 
 static struct meeting_place* place;
-static const double soon = 5; /* generous: 1 s is promised */
 
 static void check_stale(khoroComm_t comm) {
   check_comm_refused(comm, (struct refusal){khoroInvalidArgument, "communicator handle is stale"});
@@ -62,7 +61,7 @@ static khoroResult_t loop(khoroComm_t comm, int rank, size_t count, double* bega
   while (result == khoroSuccess) {
     *began = seconds();
     result = khoroAllReduce(buffer, buffer, count, khoroFloat32, khoroMax, comm, NULL);
-    __atomic_store_n(&place->flags[rank], 1, __ATOMIC_RELEASE);
+    set_flag(place, rank);
   }
   free(buffer);
   return result;
@@ -84,9 +83,7 @@ static void survive(khoroComm_t comm, int rank, size_t count) {
   }
   began = seconds();
   CHECK(khoroAllReduce(&in, &out, 1, khoroFloat32, khoroSum, comm, NULL) == result);
-  khoroResult_t error = khoroSuccess;
-  OK(khoroCommGetAsyncError(comm, &error));
-  CHECK(error == result);
+  CHECK(async_error(comm) == result);
   OK(khoroCommAbort(comm));
   OK(khoroCommDestroy(comm));
   check_quick(began);
@@ -94,7 +91,7 @@ static void survive(khoroComm_t comm, int rank, size_t count) {
 }
 
 static void* abort_at_the_flag(void* comm) {
-  while (!__atomic_load_n(&place->flags[60], __ATOMIC_ACQUIRE)) sleep_ms(1);
+  await_flag(place, 60);
   const double began = seconds();
   OK(khoroCommAbort(comm));
   check_quick(began);
@@ -123,11 +120,10 @@ static void one_survivor_aborts(size_t count, int from_a_thread) {
     }
     exit(0);
   }
-  for (int rank = 0; rank < ranks; ++rank)
-    while (!__atomic_load_n(&place->flags[rank], __ATOMIC_ACQUIRE)) sleep_ms(1);
+  for (int rank = 0; rank < ranks; ++rank) await_flag(place, rank);
   CHECK(kill(children[victim], SIGKILL) == 0);
-  __atomic_store_n(&place->flags[60], 1, __ATOMIC_RELEASE);
-  CHECK(waitpid(children[victim], NULL, 0) == children[victim]);
+  set_flag(place, 60);
+  check_killed(children[victim]);
   for (int rank = 0; rank < ranks; ++rank)
     if (rank != victim) check_exit(children[rank]);
 }

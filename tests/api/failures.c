@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What ends a wait: abort, the deadline, a peer that died or left, calls that do not match. Every
  * survivor learns who, what and which call, and soon. */
-#include "values.h"
+#include "check.h"
 
 static struct meeting_place* place;
-static const double soon = 5; /* generous: 1 s is promised */
 
 /* The words of a failed call name the culprit and the operation. */
 static void check_cause(const char* culprit, const char* operation) {
@@ -12,13 +11,11 @@ static void check_cause(const char* culprit, const char* operation) {
   CHECK_WORDS(operation);
 }
 
+/* Who makes no call learns of it, too. */
 static khoroResult_t wait_for_async_error(khoroComm_t comm) {
-  khoroResult_t error = khoroSuccess;
-  const double end = seconds() + soon;
-  while (error == khoroSuccess && seconds() < end) {
-    OK(khoroCommGetAsyncError(comm, &error));
-    sleep_ms(5);
-  }
+  const double start = seconds();
+  const khoroResult_t error = wait_while(khoroSuccess, comm);
+  CHECK(seconds() - start < soon);
   return error;
 }
 
@@ -32,7 +29,7 @@ static void killed_in_a_loop(khoroComm_t comm, int rank, int ranks) {
   for (int i = 0; result == khoroSuccess && i < 100000; ++i) {
     start = seconds();
     result = khoroAllReduce(buffer, buffer, count, khoroFloat32, khoroMax, comm, NULL);
-    __atomic_store_n(&place->flags[rank], 1, __ATOMIC_RELAXED);
+    set_flag(place, rank);
   }
   CHECK(seconds() - start < soon);
   CHECK(result == khoroPeerDied);
@@ -47,7 +44,7 @@ static void killed_in_a_loop(khoroComm_t comm, int rank, int ranks) {
 static void killed_at_idle(khoroComm_t comm, int rank, int ranks) {
   (void)ranks;
   OK(khoroBarrier(comm, NULL));
-  __atomic_store_n(&place->flags[rank], 1, __ATOMIC_RELAXED);
+  set_flag(place, rank);
   if (rank == 1) sleep_ms(100000);
   CHECK(wait_for_async_error(comm) == khoroPeerDied);
   check_words(__FILE__, __LINE__, khoroGetLastError(comm), "rank 1");
@@ -56,17 +53,7 @@ static void killed_at_idle(khoroComm_t comm, int rank, int ranks) {
 
 static void kill_rank_1(int ranks, rank_body body, int after_ms) {
   place = make_meeting_place();
-  pid_t children[8];
-  for (int r = 0; r < ranks; ++r) children[r] = start_process(place, ranks, r, body);
-  for (int r = 0; r < ranks; ++r)
-    while (!place->flags[r]) sleep_ms(1);
-  sleep_ms(after_ms);
-  CHECK(kill(children[1], SIGKILL) == 0);
-  for (int r = 0; r < ranks; ++r)
-    if (r != 1)
-      check_exit(children[r]);
-    else
-      waitpid(children[r], NULL, 0);
+  run_and_kill_rank_1(place, ranks, body, after_ms);
 }
 
 /* Rank 2 makes one call less. */
@@ -111,9 +98,7 @@ static void one_aborts(khoroComm_t comm, int rank, int ranks) {
   CHECK_RESULT(khoroAborted, khoroAllReduce(&one, &sum, 1, khoroInt32, khoroSum, comm, NULL));
   CHECK(seconds() - start < soon);
   check_cause("rank 1 ", "aborted");
-  khoroResult_t error = khoroSuccess;
-  OK(khoroCommGetAsyncError(comm, &error));
-  CHECK(error == khoroAborted);
+  CHECK(async_error(comm) == khoroAborted);
 }
 
 static void* abort_later(void* comm) {
@@ -146,8 +131,7 @@ static void one_leaves(khoroComm_t comm, int rank, int ranks) {
   OK(khoroBarrier(comm, NULL));
   if (rank == 0) return; /* and destroys */
   const double start = seconds();
-  const khoroResult_t result = khoroBarrier(comm, NULL);
-  CHECK(result == khoroRemoteError);
+  CHECK_RESULT(khoroRemoteError, khoroBarrier(comm, NULL));
   CHECK(seconds() - start < soon);
   check_cause("rank 0", "barrier");
 }
@@ -158,9 +142,7 @@ static void all_leave(khoroComm_t comm, int rank, int ranks) {
   for (int i = 0; i < 10; ++i) OK(khoroAllReduce(&one, &sum, 1, khoroInt32, khoroSum, comm, NULL));
   CHECK(sum == ranks);
   sleep_ms(20 * ((rank + 1) % ranks));
-  khoroResult_t error = khoroInternalError;
-  OK(khoroCommGetAsyncError(comm, &error));
-  CHECK(error == khoroSuccess);
+  CHECK(async_error(comm) == khoroSuccess);
 }
 
 static void counts_differ(khoroComm_t comm, int rank, int ranks) {
@@ -204,7 +186,7 @@ static void nothing_is_sent(khoroComm_t comm, int rank, int ranks) {
   (void)ranks;
   if (rank == 1) {
     sleep_ms(50);
-    __atomic_store_n(&place->flags[1], 1, __ATOMIC_RELEASE);
+    set_flag(place, 1);
     OK(khoroSend(NULL, 0, khoroInt32, 0, comm, NULL));
   } else {
     OK(khoroRecv(NULL, 0, khoroInt32, 1, comm, NULL));

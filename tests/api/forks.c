@@ -3,9 +3,7 @@
  * and holds none of it, and a program that is run in the child begins anew. */
 #include "refusals.h"
 #include "usage.h"
-#include "values.h"
 
-#include <errno.h>
 #include <spawn.h>
 
 extern char** environ;
@@ -61,24 +59,23 @@ static void reduce(khoroComm_t comm, int rank, int ranks, size_t count) {
 /* Rank 1 forks again and again while the ranks call, and its children end as they like. */
 static void a_child_disturbs_neither_its_parent_nor_the_peers(khoroComm_t comm, int rank,
                                                               int ranks) {
+  pid_t children[20];
+  int running = 0;
   for (int i = 0; i < 20; ++i) {
     reduce(comm, rank, ranks, i % 2 ? 1 : 70000);
     if (rank != 1) continue;
-    const pid_t child = fork_a_child(comm, i % 2);
-    if (i % 3 == 0) check_exit(child); /* the others end while the ranks go on */
+    children[running++] = fork_a_child(comm, i % 2);
+    if (i % 3 == 0) check_exit(children[--running]); /* the others end while the ranks go on */
   }
-  while (wait(NULL) > 0) continue;
-  CHECK(errno == ECHILD);
+  while (running > 0) check_exit(children[--running]);
   reduce(comm, rank, ranks, 70000);
-  khoroResult_t error = khoroInternalError;
-  OK(khoroCommGetAsyncError(comm, &error));
-  CHECK(error == khoroSuccess);
+  CHECK(async_error(comm) == khoroSuccess);
 }
 
 static void* fork_beside_a_call(void* comm) {
   sleep_ms(100); /* the main thread is in its call by now */
   check_exit(fork_a_child(comm, 1));
-  __atomic_store_n(&place->flags[0], 1, __ATOMIC_RELEASE);
+  set_flag(place, 0);
   return NULL;
 }
 
@@ -86,8 +83,7 @@ static void* fork_beside_a_call(void* comm) {
 static void a_fork_beside_a_call_is_no_matter(khoroComm_t comm, int rank, int ranks) {
   pthread_t thread;
   if (rank == 0) CHECK(pthread_create(&thread, NULL, fork_beside_a_call, comm) == 0);
-  if (rank == 1)
-    while (!__atomic_load_n(&place->flags[0], __ATOMIC_ACQUIRE)) sleep_ms(1);
+  if (rank == 1) await_flag(place, 0);
   reduce(comm, rank, ranks, 100);
   if (rank == 0) CHECK(pthread_join(thread, NULL) == 0);
 }
@@ -126,17 +122,17 @@ static int run_anew(int expected) {
 /* The parent of a daemon ends: its rank is dead, and the daemon is a child like another. */
 static void a_rank_that_becomes_a_daemon_is_dead(khoroComm_t comm, int rank, int ranks) {
   reduce(comm, rank, ranks, 10);
-  if (rank == 0) __atomic_store_n(&place->flags[2], 1, __ATOMIC_RELEASE);
+  if (rank == 0) set_flag(place, 2);
   if (rank == 1) {
-    while (!__atomic_load_n(&place->flags[2], __ATOMIC_ACQUIRE)) sleep_ms(1);
+    await_flag(place, 2);
     CHECK(daemon(1, 1) == 0);
     every_call_is_refused(comm);
-    __atomic_store_n(&place->flags[1], 1, __ATOMIC_RELEASE);
+    set_flag(place, 1);
     _exit(0);
   }
   CHECK_RESULT(khoroPeerDied, khoroBarrier(comm, NULL));
   CHECK_WORDS("rank 1");
-  while (!__atomic_load_n(&place->flags[1], __ATOMIC_ACQUIRE)) sleep_ms(1);
+  await_flag(place, 1);
 }
 
 /* Nobody waits for daemons: they say by a flag that all was right. */
@@ -153,18 +149,15 @@ static void daemons_are_ranks_like_others(void) {
     khoroComm_t comm = join_at(place, ranks, rank);
     reduce(comm, rank, ranks, 70000);
     OK(khoroCommDestroy(comm));
-    __atomic_store_n(&place->flags[rank], 1, __ATOMIC_RELEASE);
+    set_flag(place, rank);
     exit(0);
   }
-  for (int rank = 0; rank < ranks; ++rank)
-    while (!__atomic_load_n(&place->flags[rank], __ATOMIC_ACQUIRE)) sleep_ms(5);
+  for (int rank = 0; rank < ranks; ++rank) await_flag(place, rank);
 }
 
 static void run(int ranks, rank_body body) {
   place = make_meeting_place();
-  pid_t children[8];
-  for (int r = 0; r < ranks; ++r) children[r] = start_process(place, ranks, r, body);
-  for (int r = 0; r < ranks; ++r) check_exit(children[r]);
+  run_processes_at(place, ranks, body);
 }
 
 int main(int argc, char** argv) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A process with no call open, and one that is blocked on a late peer, cost next to no time. */
 #include "usage.h"
-#include "values.h"
 
 enum { late_ms = 3000 };
+
 static void body(khoroComm_t comm, int rank, int ranks) {
   float in = 1, out = 0;
   for (int i = 0; i < 10; ++i) OK(khoroAllReduce(&in, &out, 1, khoroFloat32, khoroSum, comm, NULL));

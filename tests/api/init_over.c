@@ -50,39 +50,22 @@ static khoroResult_t gather(void* context, const void* mine, void* all, size_t b
 }
 
 static struct board* board;
-typedef void (*body)(struct exchange* self);
+static void (*body)(struct exchange* self);
 
-struct start {
-  body body;
-  struct exchange exchange;
-};
-static void* run_body(void* argument) {
-  struct start* self = argument;
-  self->body(&self->exchange);
-  return NULL;
+static void run_rank(khoroComm_t none, int rank, int ranks) {
+  struct exchange self = {.board = board, .rank = rank};
+  (void)none, (void)ranks;
+  body(&self);
 }
 
 /* `processes` processes of `threads` threads. */
-static void run(int processes, int threads, enum fault fault, body body) {
+static void run(int processes, int threads, enum fault fault, void (*played)(struct exchange*)) {
   board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   CHECK(board != MAP_FAILED);
   board->ranks = processes * threads;
   board->fault = fault;
-  pid_t children[most_ranks];
-  for (int p = 0; p < processes; ++p) {
-    children[p] = fork();
-    CHECK(children[p] >= 0);
-    if (children[p] > 0) continue;
-    pthread_t others[most_ranks];
-    struct start starts[most_ranks];
-    for (int t = 0; t < threads; ++t) {
-      starts[t] = (struct start){body, {.board = board, .rank = p * threads + t}};
-      CHECK(pthread_create(&others[t], NULL, run_body, &starts[t]) == 0);
-    }
-    for (int t = 0; t < threads; ++t) CHECK(pthread_join(others[t], NULL) == 0);
-    exit(0);
-  }
-  for (int p = 0; p < processes; ++p) check_exit(children[p]);
+  body = played;
+  run_joiners(processes, threads, run_rank);
   munmap(board, sizeof *board);
 }
 
@@ -166,17 +149,10 @@ static void one_cannot_prepare(struct exchange* self) {
 
 static void begun_and_waited_for(struct exchange* self) {
   khoroComm_t comm;
-  khoroConfig_t config = KHORO_CONFIG_INITIALIZER;
-  khoroResult_t error = khoroInProgress;
-  config.blocking = 0;
+  const khoroConfig_t config = nonblocking();
   CHECK_RESULT(khoroInProgress, join(&comm, self, &config));
   CHECK(pthread_equal(self->thread, pthread_self())); /* the caller's function, its thread */
-  const double end = seconds() + 20;
-  while (error == khoroInProgress && seconds() < end) {
-    OK(khoroCommGetAsyncError(comm, &error));
-    sleep_ms(2);
-  }
-  CHECK(error == khoroSuccess);
+  CHECK(wait_while(khoroInProgress, comm) == khoroSuccess);
   works(comm, self->rank, self->board->ranks);
 }
 

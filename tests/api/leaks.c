@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Descriptors, threads and mappings are back to base after every round of init and destroy. */
 #include "usage.h"
-#include "values.h"
 
 #include <sys/resource.h>
 

@@ -27,17 +27,6 @@ static void allow_descriptors(int count) {
   CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
 }
 
-struct one_of_group {
-  khoroComm_t comm;
-  int rank, ranks;
-};
-
-static void* use_in_thread(void* argument) {
-  const struct one_of_group* self = argument;
-  use(self->comm, self->rank, self->ranks);
-  return NULL;
-}
-
 /* All ranks of a job in this process, by an id. What khoroGroupEnd returned. */
 static khoroResult_t one_process(int ranks) {
   khoroUniqueId id;
@@ -47,39 +36,26 @@ static khoroResult_t one_process(int ranks) {
   OK(khoroGroupStart());
   for (int r = 0; r < ranks; ++r) OK(khoroCommInitRank(&comms[r], ranks, id, r));
   if ((result = khoroGroupEnd()) != khoroSuccess) return result;
-  struct one_of_group selves[8];
-  pthread_t threads[8];
-  for (int r = 0; r < ranks; ++r) {
-    selves[r] = (struct one_of_group){comms[r], r, ranks};
-    CHECK(pthread_create(&threads[r], NULL, use_in_thread, &selves[r]) == 0);
-  }
-  for (int r = 0; r < ranks; ++r) CHECK(pthread_join(threads[r], NULL) == 0);
+  run_on_threads(comms, 0, ranks, ranks, use);
   for (int r = 0; r < ranks; ++r) OK(khoroCommDestroy(comms[r]));
   return khoroSuccess;
+}
+
+static void use_in_one_process(void) {
+  for (int ranks = 2; ranks <= 4; ++ranks) {
+    run_threads(ranks, use);
+    OK(one_process(ranks));
+  }
 }
 
 static void sixty_four_descriptors_are_enough_for_a_small_job(void) {
   allow_descriptors(64);
   for (int ranks = 2; ranks <= 4; ++ranks) run_processes(ranks, use);
-  const pid_t child = fork();
-  CHECK(child >= 0);
-  if (child == 0) {
-    for (int ranks = 2; ranks <= 4; ++ranks) {
-      run_threads(ranks, use);
-      OK(one_process(ranks));
-    }
-    exit(0);
-  }
-  check_exit(child);
+  run_in_child(use_in_one_process);
 }
 
+/* In a child of its own. */
 static void fewer_descriptors_are_an_error_that_says_so(void) {
-  const pid_t child = fork();
-  CHECK(child >= 0);
-  if (child > 0) {
-    check_exit(child);
-    return;
-  }
   enum { control = 3 }; /* of the control thread, which may stay until the next call */
   CHECK(setenv("KHORO_INIT_DEADLINE", "300ms", 1) == 0);
   const int base = descriptors();
@@ -106,7 +82,6 @@ static void fewer_descriptors_are_an_error_that_says_so(void) {
   const double end = seconds() + 30;
   while (descriptors() > base + control && seconds() < end) sleep_ms(20);
   CHECK(descriptors() <= base + control);
-  exit(0);
 }
 
 static size_t address_space(void) {
@@ -169,18 +144,16 @@ static void one_of_two_has_too_little_address_space(void) {
     CHECK(children[rank] >= 0);
     if (children[rank] > 0) continue;
     khoroComm_t comm = NULL;
+    const khoroUniqueId id = id_at(place, rank == 0);
     if (rank == 0) {
-      OK(khoroGetUniqueId(&place->id));
-      __atomic_store_n(&place->written, 1, __ATOMIC_RELEASE);
-      CHECK_RESULT(khoroRemoteError, khoroCommInitRank(&comm, 2, place->id, rank));
+      CHECK_RESULT(khoroRemoteError, khoroCommInitRank(&comm, 2, id, rank));
       CHECK_WORDS("rank 1");
       CHECK_WORDS("cannot map");
     } else {
-      while (!__atomic_load_n(&place->written, __ATOMIC_ACQUIRE)) sleep_ms(1);
       const size_t all = address_space() + (4 << 20);
       const struct rlimit limit = {all, all};
       CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
-      CHECK_RESULT(khoroOutOfMemory, khoroCommInitRank(&comm, 2, place->id, rank));
+      CHECK_RESULT(khoroOutOfMemory, khoroCommInitRank(&comm, 2, id, rank));
       CHECK_WORDS("cannot map");
     }
     exit(0);
@@ -190,7 +163,7 @@ static void one_of_two_has_too_little_address_space(void) {
 
 int main(void) {
   sixty_four_descriptors_are_enough_for_a_small_job();
-  fewer_descriptors_are_an_error_that_says_so();
+  run_in_child(fewer_descriptors_are_an_error_that_says_so);
   too_little_address_space_is_an_error_that_says_so();
   one_of_two_has_too_little_address_space();
   return 0;

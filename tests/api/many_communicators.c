@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Many communicators at once, each driven by a thread of its own in every process; the threads
  * start in another order on every rank, so that every process finds most of its peers late. */
-#include "values.h"
+#include "check.h"
 
 enum { ranks = 4, communicators = 64, calls = 200 };
 

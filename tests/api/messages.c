@@ -43,17 +43,13 @@ static void peer_dies(khoroComm_t comm, int rank, int ranks) {
 }
 
 static void rank_does_not_call(khoroComm_t comm, int rank, int ranks) {
-  khoroResult_t error = khoroSuccess;
   (void)ranks;
   OK(khoroCommSetDeadline(comm, 1000));
   if (rank == 0) {
     CHECK_RESULT(khoroTimeout, khoroBarrier(comm, NULL));
     note_words();
   }
-  while (error == khoroSuccess) {
-    OK(khoroCommGetAsyncError(comm, &error));
-    sleep_ms(5);
-  }
+  CHECK(wait_while(khoroSuccess, comm) == khoroTimeout);
 }
 
 static void call_is_refused(khoroComm_t comm, int rank, int ranks) {
@@ -80,17 +76,14 @@ static void communicators_are_crossed(khoroComm_t first, int rank, int ranks) {
   OK(khoroCommSetDeadline(second, 2500));
   CHECK_RESULT(khoroTimeout, khoroBarrier(rank == 0 ? first : second, NULL));
   OK(khoroSetLogCallback(NULL, NULL));
-  other_place->flags[rank] = 1;
-  while (!other_place->flags[1 - rank]) sleep_ms(1);
+  set_flag(other_place, rank);
+  await_flag(other_place, 1 - rank);
   OK(khoroCommDestroy(second));
 }
 
 static void play_ranks(rank_body body) {
-  struct meeting_place* place = make_meeting_place();
-  pid_t children[2];
   other_place = make_meeting_place();
-  for (int r = 0; r < 2; ++r) children[r] = start_process(place, 2, r, body);
-  for (int r = 0; r < 2; ++r) check_exit(children[r]);
+  run_processes(2, body);
 }
 
 static void ranks_are_missing(void) {
@@ -114,16 +107,6 @@ static void setting_has_no_such_value(void) {
   setenv("KHORO_DEADLINE", "soon", 1);
   CHECK_RESULT(khoroInvalidArgument, khoroGetUniqueId(&id));
   note_words();
-}
-
-static void play_alone(void (*body)(void)) {
-  const pid_t child = fork();
-  CHECK(child >= 0);
-  if (child == 0) {
-    body();
-    exit(0);
-  }
-  check_exit(child);
 }
 
 /* Numbers of processes differ from run to run. */
@@ -151,9 +134,9 @@ int main(int argc, char** argv) {
   text = mmap(NULL, text_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   CHECK(text != MAP_FAILED);
 #define SHOW(play, body) (play(body), print_without_pids(memory, #body))
-  SHOW(play_alone, ranks_are_missing);
-  SHOW(play_alone, setting_is_misspelt);
-  SHOW(play_alone, setting_has_no_such_value);
+  SHOW(run_in_child, ranks_are_missing);
+  SHOW(run_in_child, setting_is_misspelt);
+  SHOW(run_in_child, setting_has_no_such_value);
   SHOW(play_ranks, count_differs);
   SHOW(play_ranks, everybody_receives);
   SHOW(play_ranks, rank_does_not_call);

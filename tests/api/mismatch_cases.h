@@ -3,7 +3,7 @@
 #ifndef KHORO_TESTS_MISMATCH_CASES_H
 #define KHORO_TESTS_MISMATCH_CASES_H
 
-#include "values.h"
+#include "check.h"
 
 enum kind { allreduce, broadcast, allgather, reducescatter, barrier, collectives, send, recv };
 

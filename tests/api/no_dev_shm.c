@@ -2,7 +2,6 @@
 /* Shared memory has no name in the file system: a /dev/shm that is small, full or absent does not
  * matter, and killed ranks leave nothing there or elsewhere. */
 #include "usage.h"
-#include "values.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -51,7 +50,7 @@ static void hold_until_killed(struct meeting_place* place) {
   khoroUniqueId id;
   OK(khoroCommInitAllHost(comms, 2));
   OK(khoroGetUniqueId(&id));
-  __atomic_store_n(&place->flags[0], 1, __ATOMIC_RELEASE);
+  set_flag(place, 0);
   for (;;) sleep_ms(1000);
 }
 
@@ -65,10 +64,10 @@ static void killed_ranks_leave_no_file_and_no_socket(void) {
     const pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) hold_until_killed(place);
-    while (!__atomic_load_n(&place->flags[0], __ATOMIC_ACQUIRE)) sleep_ms(1);
+    await_flag(place, 0);
     if (alone) CHECK(sockets() > 0);
     CHECK(kill(child, SIGKILL) == 0);
-    CHECK(waitpid(child, NULL, 0) == child);
+    check_killed(child);
     munmap(place, sizeof *place);
   }
   CHECK(entries("/dev/shm") == files);

@@ -10,10 +10,10 @@ enum { ranks = 4 };
 /* The last rank lives in another process. */
 static void wait_for_the_group(struct meeting_place* place) {
   khoroComm_t comm = NULL;
-  while (!__atomic_load_n(&place->written, __ATOMIC_ACQUIRE)) sleep_ms(1);
+  const khoroUniqueId id = id_at(place, 0);
   const double start = seconds();
-  __atomic_store_n(&place->flags[0], 1, __ATOMIC_RELEASE);
-  CHECK_RESULT(khoroRemoteError, khoroCommInitRank(&comm, ranks + 1, place->id, ranks));
+  set_flag(place, 0);
+  CHECK_RESULT(khoroRemoteError, khoroCommInitRank(&comm, ranks + 1, id, ranks));
   CHECK_WORDS("cannot start 3 threads");
   CHECK(seconds() - start < 20); /* the init deadline is 60 s */
   exit(0);
@@ -21,11 +21,10 @@ static void wait_for_the_group(struct meeting_place* place) {
 
 static void a_group_whose_ranks_are_awaited(struct meeting_place* place, pid_t other) {
   khoroComm_t comms[ranks] = {0};
-  OK(khoroGetUniqueId(&place->id));
-  __atomic_store_n(&place->written, 1, __ATOMIC_RELEASE);
+  const khoroUniqueId id = id_at(place, 1);
   OK(khoroGroupStart());
-  for (int r = 0; r < ranks; ++r) OK(khoroCommInitRank(&comms[r], ranks + 1, place->id, r));
-  while (!__atomic_load_n(&place->flags[0], __ATOMIC_ACQUIRE)) sleep_ms(1);
+  for (int r = 0; r < ranks; ++r) OK(khoroCommInitRank(&comms[r], ranks + 1, id, r));
+  await_flag(place, 0);
   threads_left = 0;
   CHECK_RESULT(khoroSystemError, khoroGroupEnd());
   CHECK_WORDS("cannot start 3 threads");

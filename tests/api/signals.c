@@ -134,7 +134,7 @@ static void rank_1_is_killed(khoroComm_t comm, int rank, int ranks) {
   khoroResult_t result = khoroSuccess;
   while (result == khoroSuccess) {
     result = khoroAllReduce(&in, &out, 1, khoroFloat32, khoroSum, comm, NULL);
-    __atomic_store_n(&place->flags[rank], 1, __ATOMIC_RELEASE);
+    set_flag(place, rank);
   }
   CHECK(result == khoroPeerDied);
   CHECK_WORDS("rank 1");
@@ -153,14 +153,12 @@ static void sigpipe_kills_no_survivor(void) {
       if (children[r] > 0) continue;
       khoroComm_t comm = NULL;
       if (during_init && r == 2) { /* comes when rank 1 has been there and died */
-        while (!__atomic_load_n(&place->flags[1], __ATOMIC_ACQUIRE)) sleep_ms(1);
+        await_flag(place, 1);
         CHECK(khoroCommInitRank(&comm, ranks, place->id, r) != khoroSuccess);
         exit(0);
       }
       if (during_init && r == 0) {
-        OK(khoroGetUniqueId(&place->id));
-        __atomic_store_n(&place->written, 1, __ATOMIC_RELEASE);
-        const khoroResult_t told = khoroCommInitRank(&comm, ranks, place->id, r);
+        const khoroResult_t told = khoroCommInitRank(&comm, ranks, id_at(place, 1), r);
         /* Where rank 1 was killed before it had come, it is missing. */
         CHECK(told == khoroPeerDied || told == khoroTimeout);
         exit(0);
@@ -173,12 +171,11 @@ static void sigpipe_kills_no_survivor(void) {
     if (during_init) {
       sleep_ms(200); /* rank 1 is at the meeting, most likely */
     } else {
-      for (int r = 0; r < ranks; ++r)
-        while (!__atomic_load_n(&place->flags[r], __ATOMIC_ACQUIRE)) sleep_ms(1);
+      for (int r = 0; r < ranks; ++r) await_flag(place, r);
     }
     CHECK(kill(children[1], SIGKILL) == 0);
-    if (during_init) __atomic_store_n(&place->flags[1], 1, __ATOMIC_RELEASE);
-    CHECK(waitpid(children[1], NULL, 0) == children[1]);
+    if (during_init) set_flag(place, 1);
+    check_killed(children[1]);
     check_exit(children[0]);
     check_exit(children[2]);
   }
@@ -204,8 +201,7 @@ static void a_stopped_rank_goes_on(void) {
   pid_t children[ranks];
   place = make_meeting_place();
   for (int r = 0; r < ranks; ++r) children[r] = start_process(place, ranks, r, loop_until_told);
-  for (int r = 0; r < ranks; ++r)
-    while (!__atomic_load_n(&place->flags[r], __ATOMIC_ACQUIRE)) sleep_ms(1);
+  for (int r = 0; r < ranks; ++r) await_flag(place, r);
   for (int i = 0; i < 6; ++i) {
     CHECK(kill(children[i % ranks], SIGSTOP) == 0);
     sleep_ms(200);
@@ -213,7 +209,7 @@ static void a_stopped_rank_goes_on(void) {
     const int before = place->flags[i % ranks];
     while (__atomic_load_n(&place->flags[i % ranks], __ATOMIC_ACQUIRE) == before) sleep_ms(1);
   }
-  __atomic_store_n(&place->flags[63], 1, __ATOMIC_RELEASE);
+  set_flag(place, 63);
   for (int r = 0; r < ranks; ++r) check_exit(children[r]);
 }
 

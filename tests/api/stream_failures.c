@@ -2,15 +2,13 @@
 /* What ends calls on streams: errors, deadlines, abort, death, destroyed and forked owners. */
 #include "refusals.h"
 #include "stream_cases.h"
-
-#include <dirent.h>
+#include "usage.h"
 
 /* Errors. */
 
 static void an_error_in_the_middle(void) {
   struct pair fails = make_pair(), goes_on = make_pair();
   const khoroStream_t stream = make_stream();
-  khoroResult_t error = khoroSuccess;
   OK(khoroCommSetDeadline(fails.comms[0], 200));
   OK(add(&goes_on, 0, stream));
   OK(add(&fails, 0, stream)); /* rank 1 never comes */
@@ -25,8 +23,7 @@ static void an_error_in_the_middle(void) {
   CHECK(seconds() - start < soon);
   CHECK(goes_on.out[0] == 3);
   CHECK_RESULT(khoroTimeout, khoroStreamQuery(stream)); /* the stream keeps it */
-  OK(khoroCommGetAsyncError(fails.comms[0], &error));
-  CHECK(error == khoroTimeout);
+  CHECK(async_error(fails.comms[0]) == khoroTimeout);
   CHECK_RESULT(khoroTimeout, add(&fails, 0, stream));
   CHECK_RESULT(khoroTimeout, add(&fails, 0, NULL));
   CHECK_RESULT(khoroTimeout, add(&fails, 1, NULL));
@@ -190,15 +187,6 @@ static void check_refused(khoroStream_t stream) {
   destroy_pair(&pair);
 }
 
-static int entries(const char* folder) {
-  int count = 0;
-  DIR* open = opendir(folder);
-  CHECK(open);
-  while (readdir(open)) ++count;
-  closedir(open);
-  return count;
-}
-
 static void handles(void) {
   CHECK_REFUSED(khoroInvalidArgument, "stream is NULL", khoroStreamCreate(NULL));
   check_refused(NULL);
@@ -227,19 +215,16 @@ static void destroyed_inside_a_group(void) {
 
 static void nothing_is_left(void) {
   struct pair pair = make_pair();
-  const int descriptors = entries("/proc/self/fd"), threads = entries("/proc/self/task");
+  const struct usage base = usage();
   for (int round = 0; round < 30; ++round) {
     const khoroStream_t streams[2] = {make_stream(), make_stream()};
-    CHECK(entries("/proc/self/task") == threads + 1);
+    CHECK(usage().threads == base.threads + 1);
     for (int i = 0; i < 10; ++i)
       for (int r = 0; r < 2; ++r) OK(add(&pair, r, streams[r]));
     OK(khoroStreamDestroy(streams[0]));
     OK(khoroStreamDestroy(streams[1]));
     CHECK(pair.out[0] == 3);
-    /* A thread that was joined may be seen for a moment more. */
-    for (int i = 0; i < 100 && entries("/proc/self/task") > threads; ++i) sleep_ms(10);
-    CHECK(entries("/proc/self/task") == threads);
-    CHECK(entries("/proc/self/fd") == descriptors);
+    check_base(base, round);
   }
   destroy_pair(&pair);
 }
@@ -262,6 +247,7 @@ static void a_forked_child_is_told(void) {
   OK(khoroStreamDestroy(stream));
   destroy_pair(&pair);
 }
+
 static struct meeting_place* place;
 
 static void killed_while_it_is_waited_for(khoroComm_t comm, int rank, int ranks) {
@@ -271,12 +257,12 @@ static void killed_while_it_is_waited_for(khoroComm_t comm, int rank, int ranks)
   OK(khoroBarrier(comm, stream));
   OK(khoroStreamSynchronize(stream));
   if (rank == 1) {
-    place->flags[1] = 1;
+    set_flag(place, 1);
     sleep_ms(100000);
   }
   OK(khoroAllReduce(&in, &out, 1, khoroInt32, khoroSum, comm, stream));
   OK(khoroBarrier(comm, stream));
-  place->flags[rank] = 1;
+  set_flag(place, rank);
   const double start = seconds();
   CHECK_RESULT(khoroPeerDied, khoroStreamSynchronize(stream));
   CHECK_WORDS("rank 1");
@@ -284,22 +270,11 @@ static void killed_while_it_is_waited_for(khoroComm_t comm, int rank, int ranks)
   OK(khoroStreamDestroy(stream));
 }
 
-static void a_dead_peer_ends_the_calls(void) {
-  pid_t children[3];
-  place = make_meeting_place();
-  for (int r = 0; r < 3; ++r)
-    children[r] = start_process(place, 3, r, killed_while_it_is_waited_for);
-  for (int r = 0; r < 3; ++r)
-    while (!place->flags[r]) sleep_ms(1);
-  CHECK(kill(children[1], SIGKILL) == 0);
-  check_exit(children[0]);
-  check_exit(children[2]);
-  waitpid(children[1], NULL, 0);
-}
 int main(void) {
   /* First the processes: they must not be forked from one that has used Khoro. */
   run_processes(3, calls_that_do_not_match);
-  a_dead_peer_ends_the_calls();
+  place = make_meeting_place();
+  run_and_kill_rank_1(place, 3, killed_while_it_is_waited_for, 0);
   an_error_in_the_middle();
   bad_arguments_fail_the_call();
   run_threads(3, calls_that_do_not_match);

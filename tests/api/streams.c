@@ -2,6 +2,7 @@
 /* Calls on streams: their order, alone and in groups, by threads and processes. */
 #include "stream_cases.h"
 #include "usage.h"
+#include "values.h"
 
 /* Order. */
 
@@ -210,6 +211,7 @@ static void an_open_group_keeps_its_streams(void) {
   OK(khoroStreamDestroy(stream));
   destroy_pair(&pair);
 }
+
 static khoroStream_t shared;
 
 /* Threads, processes, handles. */
