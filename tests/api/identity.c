@@ -9,13 +9,14 @@
 #include <sys/un.h>
 
 static char key_file[] = "/tmp/khoro-test-key-XXXXXX";
+static char other_key_file[] = "/tmp/khoro-test-key-XXXXXX";
 
-static void write_key(char fill, mode_t mode) {
+static void write_key(const char* path, char fill, mode_t mode) {
   char bytes[32];
   memset(bytes, fill, sizeof bytes);
-  FILE* file = fopen(key_file, "wb");
+  FILE* file = fopen(path, "wb");
   CHECK(file && fwrite(bytes, 1, sizeof bytes, file) == sizeof bytes && fclose(file) == 0);
-  CHECK(chmod(key_file, mode) == 0);
+  CHECK(chmod(path, mode) == 0);
 }
 
 static void set_rank(int rank, int ranks) {
@@ -34,60 +35,45 @@ static void sum_is_right(khoroComm_t comm, int rank, int ranks) {
   OK(khoroBarrier(comm, NULL));
 }
 
+static pid_t start_rank(int rank, int ranks) {
+  const pid_t child = fork();
+  CHECK(child >= 0);
+  if (child > 0) return child;
+  khoroComm_t comm;
+  set_rank(rank, ranks);
+  OK(khoroCommInitWorld(&comm));
+  sum_is_right(comm, rank, ranks);
+  OK(khoroCommDestroy(comm));
+  exit(0);
+}
+
 static void joined_by_a_key_file(void) {
   pid_t children[3];
-  write_key('k', 0600);
-  for (int r = 0; r < 3; ++r) {
-    children[r] = fork();
-    CHECK(children[r] >= 0);
-    if (children[r] > 0) continue;
-    khoroComm_t comm;
-    set_rank(r, 3);
-    OK(khoroCommInitWorld(&comm));
-    sum_is_right(comm, r, 3);
-    OK(khoroCommDestroy(comm));
-    exit(0);
-  }
+  for (int r = 0; r < 3; ++r) children[r] = start_rank(r, 3);
   for (int r = 0; r < 3; ++r) check_exit(children[r]);
 }
 
-/* Rank 1 read another key: it meets nobody, and the others miss it. */
+static void miss_rank_0(void) {
+  khoroComm_t none = NULL;
+  set_rank(1, 2);
+  setenv("KHORO_JOB_KEY_FILE", other_key_file, 1);
+  setenv("KHORO_INIT_DEADLINE", "2s", 1);
+  CHECK_RESULT(khoroTimeout, khoroCommInitWorld(&none));
+  CHECK_WORDS("rank 0 did not open the meeting");
+  CHECK(!none);
+}
+
+/* A rank that read another key meets nobody, and the others still wait for the right one. */
 static void another_key_meets_nobody(void) {
-  int read_first[2];
-  CHECK(pipe(read_first) == 0);
-  for (int r = 0; r < 2; ++r) {
-    const pid_t child = fork();
-    CHECK(child >= 0);
-    if (child > 0) continue;
-    khoroComm_t comm = NULL;
-    khoroConfig_t config = KHORO_CONFIG_INITIALIZER;
-    config.blocking = 0; /* the file is read in the call */
-    set_rank(r, 2);
-    setenv("KHORO_INIT_DEADLINE", "3s", 1);
-    char byte = 0;
-    if (r == 1) CHECK(read(read_first[0], &byte, 1) == 1);
-    if (r == 1) write_key('x', 0600);
-    CHECK_RESULT(khoroInProgress, khoroCommInitWorldConfig(&comm, &config));
-    if (r == 0) CHECK(write(read_first[1], &byte, 1) == 1);
-    khoroResult_t error = khoroInProgress;
-    while (error == khoroInProgress) {
-      sleep_ms(10);
-      OK(khoroCommGetAsyncError(comm, &error));
-    }
-    CHECK(error == khoroTimeout);
-    check_words(__FILE__, __LINE__, khoroGetLastError(comm),
-                r == 0 ? "rank 1 of 2 did not come" : "rank 0 did not open the meeting");
-    OK(khoroCommDestroy(comm));
-    exit(0);
-  }
-  int status = 0;
-  for (int r = 0; r < 2; ++r) CHECK(wait(&status) > 0 && WIFEXITED(status) && !WEXITSTATUS(status));
-  close(read_first[0]), close(read_first[1]);
+  const pid_t waits = start_rank(0, 2);
+  run_in_child(miss_rank_0);
+  check_exit(start_rank(1, 2));
+  check_exit(waits);
 }
 
 static void bad_key_files_are_refused(void) {
   khoroComm_t none = NULL;
-  write_key('k', 0644);
+  write_key(key_file, 'k', 0644);
   set_rank(0, 2);
   CHECK_REFUSED(khoroInvalidArgument, key_file, khoroCommInitWorld(&none));
   CHECK_WORDS("chmod 600");
@@ -136,18 +122,13 @@ static int visit_meeting(int number) {
   return came;
 }
 
-enum { visited_ranks = 8 };
-
-static void* visited_rank(void* argument) {
-  const int rank = *(int*)argument;
-  khoroComm_t comm;
+static void visited_rank(khoroComm_t comm, int rank, int ranks) {
   /* They come while visitors come and go, the last one after all of them. */
-  while (place->flags[0] < 1000 * rank / (visited_ranks - 1)) sleep_ms(1);
-  OK(khoroCommInitRank(&comm, visited_ranks, place->id, rank));
+  while (place->flags[0] < 1000 * rank / (ranks - 1)) sleep_ms(1);
+  OK(khoroCommInitRank(&comm, ranks, place->id, rank));
   CHECK(sockets_that_are_not_unix() == 0);
-  sum_is_right(comm, rank, visited_ranks);
+  sum_is_right(comm, rank, ranks);
   OK(khoroCommDestroy(comm));
-  return NULL;
 }
 
 static volatile int refusals;
@@ -161,21 +142,14 @@ static void a_thousand_visitors_do_no_harm(void) {
   const pid_t ranks = fork();
   CHECK(ranks >= 0);
   if (ranks == 0) {
-    pthread_t threads[visited_ranks];
-    int numbers[visited_ranks];
     OK(khoroSetLogCallback(count_refusals, NULL));
-    OK(khoroGetUniqueId(&place->id));
+    id_at(place, 1);
     CHECK(sockets_that_are_not_unix() == 0);
-    __atomic_store_n(&place->written, 1, __ATOMIC_RELEASE);
-    for (int r = 0; r < visited_ranks; ++r) {
-      numbers[r] = r;
-      CHECK(pthread_create(&threads[r], NULL, visited_rank, &numbers[r]) == 0);
-    }
-    for (int r = 0; r < visited_ranks; ++r) CHECK(pthread_join(threads[r], NULL) == 0);
+    run_on_threads(NULL, 0, 8, 8, visited_rank);
     CHECK(refusals > 0 && refusals <= 11); /* ten lines, and one that counts the rest */
     exit(0);
   }
-  while (!__atomic_load_n(&place->written, __ATOMIC_ACQUIRE)) sleep_ms(1);
+  id_at(place, 0);
   int visits = 0;
   const double end = seconds() + 100;
   while (visits < 1000 && seconds() < end) {
@@ -189,6 +163,14 @@ static void a_thousand_visitors_do_no_harm(void) {
 }
 
 /* Another user who got hold of the id. */
+static void join_as_another_user(void) {
+  khoroComm_t none = NULL;
+  CHECK(setuid(65534) == 0);
+  CHECK_RESULT(khoroInvalidUsage, khoroCommInitRank(&none, 2, place->id, 1));
+  CHECK_WORDS("belongs to user 0, not to this one");
+  CHECK(!none);
+}
+
 static void another_user_is_refused(void) {
   if (geteuid() != 0) {
     fprintf(stderr, "skipped: only root can become another user\n");
@@ -199,36 +181,27 @@ static void another_user_is_refused(void) {
   CHECK(host >= 0);
   if (host == 0) {
     khoroComm_t comm;
-    OK(khoroGetUniqueId(&place->id));
-    __atomic_store_n(&place->written, 1, __ATOMIC_RELEASE);
-    while (place->flags[0] == 0) sleep_ms(1);
-    OK(khoroCommInitRank(&comm, 1, place->id, 0)); /* and no harm was done */
+    const khoroUniqueId id = id_at(place, 1);
+    await_flag(place, 0);
+    OK(khoroCommInitRank(&comm, 1, id, 0)); /* and no harm was done */
     exit(0);
   }
-  while (!__atomic_load_n(&place->written, __ATOMIC_ACQUIRE)) sleep_ms(1);
-  const pid_t stranger = fork();
-  CHECK(stranger >= 0);
-  if (stranger == 0) {
-    khoroComm_t comm = NULL;
-    CHECK(setuid(65534) == 0);
-    CHECK_RESULT(khoroInvalidUsage, khoroCommInitRank(&comm, 2, place->id, 1));
-    CHECK_WORDS("belongs to user 0, not to this one");
-    CHECK(!comm);
-    exit(0);
-  }
-  check_exit(stranger);
-  place->flags[0] = 1;
+  id_at(place, 0);
+  run_in_child(join_as_another_user);
+  set_flag(place, 0);
   check_exit(host);
 }
 
 int main(void) {
-  const int file = mkstemp(key_file);
-  CHECK(file >= 0 && close(file) == 0);
+  const int files[] = {mkstemp(key_file), mkstemp(other_key_file)};
+  for (int i = 0; i < 2; ++i) CHECK(files[i] >= 0 && close(files[i]) == 0);
+  write_key(key_file, 'k', 0600);
+  write_key(other_key_file, 'x', 0600);
   joined_by_a_key_file();
   another_key_meets_nobody();
   a_thousand_visitors_do_no_harm();
   another_user_is_refused();
   bad_key_files_are_refused();
-  CHECK(unlink(key_file) == 0);
+  CHECK(unlink(key_file) == 0 && unlink(other_key_file) == 0);
   return 0;
 }
