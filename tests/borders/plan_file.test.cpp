@@ -156,7 +156,6 @@ TEST_CASE("a mutant that must hang ends at the deadline", "[borders]") {
     const Verdict verdict = verify(mutant.plan, {.slots = 8});
     if (!verdict.found || !verdict.found->outcome.hangs) continue;
     INFO(mutant.description);
-    set_log_level(LogLevel::off);
     const CapturedLog quiet;
     int timeouts = 0;
     for (const Result& result : run(CollectiveKind::allreduce, PlanFile(mutant.plan), 300)) {
@@ -174,7 +173,6 @@ TEST_CASE("a mutant that must hang ends at the deadline", "[borders]") {
 
 TEST_CASE("a plan with fewer slots than it needs hangs to the deadline, and with so many does not",
           "[borders]") {
-  set_log_level(LogLevel::off);
   const CapturedLog quiet;
   int hung = 0;
   for (const Algorithm* algorithm : algorithms()) {

@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "base/log.h"
 #include "base/settings.h"
+#include "support/captured_log.h"
 #include "support/catch.h"
 #include "support/script.h"
 #include "support/seeds.h"
@@ -22,11 +22,6 @@ namespace {
 
 constexpr int ranks = 4;
 constexpr Duration linger = std::chrono::milliseconds(5);
-
-struct Quiet {
-  Quiet() { set_log_level(LogLevel::off); }
-  ~Quiet() { set_log_level(LogLevel::warn); }
-};
 
 VirtualJob::Setup drawn_setup(std::uint64_t seed) {
   static const std::vector<int> layouts[] = {{0, 1, 2, 3}, {0, 0, 2, 2}, {0, 1, 0, 1},
@@ -61,7 +56,6 @@ struct Outcome {
   std::string words;
   Time failed{0};
   bool idle = false;  // when it learned of its failure
-  bool right = true;
   bool intact = true;
   bool keeps_failing = true;
   int acts() const { return static_cast<int>(ended.size()); }
@@ -90,17 +84,12 @@ class Played {
  private:
   Outcome& of(int rank) { return outcomes[static_cast<std::size_t>(rank)]; }
 
-  void pause(Duration duration) {
-    test::VirtualSystem& system = job.system();
-    for (const Time until = system.now() + duration; system.now() < until;) system.park({}, until);
-  }
-
   void perform(int rank) {
     Outcome& outcome = of(rank);
     Communicator& communicator = job.communicator(rank);
     try {
       for (int act = 0; act < Script::acts; ++act) {
-        pause(script.pause(rank, act));
+        job.system().sleep(script.pause(rank, act));
         if (job.dead(rank)) return;
         outcome.began.push_back(job.system().now());
         script.play(communicator, rank, act);
@@ -127,7 +116,7 @@ class Played {
 
   /// It makes no call and still learns of a death.
   void wait_idly(Communicator& communicator, Outcome& outcome) {
-    pause(linger);
+    job.system().sleep(linger);
     const Code code = communicator.async_error();
     if (code == Code::success) {
       outcome.keeps_failing = !must_have_learned();
@@ -277,7 +266,7 @@ void draw_death(VirtualJob::Setup& setup, const Played& undisturbed) {
 
 TEST_CASE("1,000 plays with delays and a death end in right bits or the right error",
           "[communicator]") {
-  const Quiet quiet;
+  const QuietLog quiet;
   Tally tally;
   test::for_each_seed(1'000, [&](std::uint64_t seed) {
     VirtualJob::Setup setup = drawn_setup(seed);
@@ -303,7 +292,7 @@ TEST_CASE("1,000 plays with delays and a death end in right bits or the right er
 }
 
 TEST_CASE("a play with a death replays from its seed", "[communicator]") {
-  const Quiet quiet;
+  const QuietLog quiet;
   test::for_each_seed(40, [](std::uint64_t seed) {
     const auto digest = [](std::uint64_t of) {
       VirtualJob::Setup setup = drawn_setup(of);

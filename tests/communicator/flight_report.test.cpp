@@ -1,35 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "communicator/flight_report.h"
 
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "support/catch.h"
+#include "support/rank_pages.h"
 
 using namespace khoro;
+using test::RankPages;
 
 namespace {
 
-/// Rank pages in plain memory, as they are seen from outside.
-struct Ranks {
-  explicit Ranks(int count) {
+/// Ranks as they are seen from outside.
+struct Ranks : RankPages {
+  explicit Ranks(int count) : RankPages(count) {
     for (int rank = 0; rank < count; ++rank) {
-      pages.push_back(std::make_unique<RankPage>(RankPage::Identity()));
       Sighting& sighting = seen.emplace_back();
       sighting.rank = rank;
       sighting.pid = 100 + rank;
-      sighting.page = pages.back().get();
+      sighting.page = pages.at(static_cast<std::size_t>(rank)).get();
     }
   }
 
   /// All ranks from `first` to `last` begin call `number`.
   void call(int first, int last, std::uint64_t number, std::uint64_t count = 4) {
-    CallRecord record;
-    record.number = number;
-    record.signature = {CallKind::allreduce, Dtype::f32, Reduction::sum, 0, count};
-    record.plan_hash = 1;
-    for (int rank = first; rank <= last; ++rank) page(rank).begin(record);
+    for (int rank = first; rank <= last; ++rank) RankPages::call(rank, number, test::sum_of(count));
   }
   /// A rank begins its message `number` to or from a peer.
   std::uint64_t message(int rank, CallKind kind, int peer, std::uint64_t number = 1,
@@ -42,14 +38,12 @@ struct Ranks {
   void finish(int first, int last, std::uint64_t number) {
     for (int rank = first; rank <= last; ++rank) page(rank).finish(number);
   }
-  RankPage& page(int rank) { return *pages.at(static_cast<std::size_t>(rank)); }
   Sighting& sighting(int rank) { return seen.at(static_cast<std::size_t>(rank)); }
 
   std::vector<RankGroup> groups(const std::optional<Cause>& cause = {}) const {
     return group(account_for(seen, cause));
   }
 
-  std::vector<std::unique_ptr<RankPage>> pages;
   std::vector<Sighting> seen;
 };
 

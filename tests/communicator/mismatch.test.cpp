@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks that do not make the same calls, under a virtual clock: what is promised in seconds holds
 // there to the letter.
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -16,26 +17,10 @@
 
 using namespace khoro;
 using namespace std::chrono_literals;
+using Catch::Contains;
 using khoro::test::VirtualJob;
 
 namespace {
-
-/// Failures are what these tests are about; their log lines are not.
-struct Quiet {
-  Quiet() { set_log_level(LogLevel::off); }
-  ~Quiet() { set_log_level(LogLevel::warn); }
-};
-
-VirtualJob::Setup setup_of(std::uint64_t seed, int ranks) {
-  VirtualJob::Setup setup;
-  setup.seed = seed;
-  setup.processes.assign(static_cast<std::size_t>(ranks), 0);
-  if (mix(seed + 1) % 2 != 0) std::iota(setup.processes.begin(), setup.processes.end(), 0);
-  setup.settings.slots = 2 + static_cast<std::int64_t>(mix(seed) % 7);
-  setup.settings.slot_bytes = 256;
-  setup.longest_delay = Duration(mix(seed + 2) % 50'000);
-  return setup;
-}
 
 /// A job whose ranks look at their peers twice a second, as the control thread has them do.
 class Played {
@@ -54,12 +39,12 @@ class Played {
   /// Begins after `late`, and makes `calls` one after the other.
   void play(int rank, Duration late, const std::vector<Signature>& calls) {
     job_.play(rank, [this, rank, late, calls] {
-      sleep(late);
+      job_.system().sleep(late);
       began_ = std::max(began_, job_.system().now());
       Told& told = told_.at(static_cast<std::size_t>(rank));
       try {
         for (const Signature& call : calls) make(rank, call);
-        while (job_.communicator(rank).async_error() == Code::success) sleep(5ms);
+        while (job_.communicator(rank).async_error() == Code::success) job_.system().sleep(5ms);
         make(rank, Signature{CallKind::barrier});
       } catch (const Error& error) {
         told = {error.code(), error.what(), job_.system().now()};
@@ -71,10 +56,6 @@ class Played {
     auto& in = memory_.at(static_cast<std::size_t>(2 * rank));
     auto& out = memory_.at(static_cast<std::size_t>(2 * rank + 1));
     job_.communicator(rank).run({call, {in.data(), out.data()}});
-  }
-  void sleep(Duration by) {
-    const Time until = job_.system().now() + by;
-    while (job_.system().now() < until) job_.system().park({}, until);
   }
 
   struct Told {
@@ -118,46 +99,45 @@ Signature drawn(std::uint64_t seed, int ranks) {
   return call;
 }
 
-bool says(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
+/// Every rank is told in time of a mismatch, in words that hold each of `parts`.
+void check_told(Played& played, const std::vector<std::string>& parts) {
+  REQUIRE(played.job().run() == test::VirtualSystem::End::all_ended);
+  CHECK(played.longest() < 2s);
+  for (int rank = 0; rank < played.ranks(); ++rank) {
+    INFO("rank " << rank << ": " << played.told(rank).words);
+    CHECK(played.told(rank).code == Code::mismatch);
+    for (const std::string& part : parts) CHECK_THAT(played.told(rank).words, Contains(part));
+  }
 }
 
 }  // namespace
 
 TEST_CASE("whatever call is odd, on whatever rank, every rank is told within 2 s",
           "[communicator]") {
-  const Quiet quiet;
+  const QuietLog quiet;
   test::for_each_seed(1'500, [](std::uint64_t seed) {
     const int ranks = 2 + static_cast<int>(seed % 4);
     const int odd = static_cast<int>(mix(seed + 9) % static_cast<std::uint64_t>(ranks));
     const Signature call = drawn(seed * 8, ranks), other = drawn(seed * 8 + 4, ranks);
     if (call == other) return;
     INFO(describe(call) << ", on rank " << odd << " of " << ranks << " " << describe(other));
-    Played played(setup_of(seed, ranks));
+    Played played(VirtualJob::drawn(seed, ranks));
     for (int rank = 0; rank < ranks; ++rank) {
       const auto late = Duration(mix(seed + static_cast<std::uint64_t>(rank)) % 300'000'000);
       std::vector<Signature> calls(seed % 3, drawn(seed + 77, ranks));
       calls.push_back(rank == odd ? other : call);
       played.play(rank, late, calls);
     }
-    REQUIRE(played.job().run() == test::VirtualSystem::End::all_ended);
-    CHECK(played.longest() < 2s);
-    for (int rank = 0; rank < ranks; ++rank) {
-      INFO("rank " << rank << ": " << played.told(rank).words);
-      CHECK(played.told(rank).code == Code::mismatch);
-      CHECK(says(played.told(rank).words, describe(call)));
-      CHECK(says(played.told(rank).words,
-                 "rank " + std::to_string(odd) + " called " + describe(other)));
-    }
+    check_told(played, {describe(call), fmt::format("rank {} called {}", odd, describe(other))});
   });
 }
 
 TEST_CASE("a circle of receives, or of sends that find no room, is told within 2 s",
           "[communicator]") {
-  const Quiet quiet;
+  const QuietLog quiet;
   test::for_each_seed(300, [](std::uint64_t seed) {
     const int ranks = 2 + static_cast<int>(seed % 4);
-    Played played(setup_of(seed, ranks));
+    Played played(VirtualJob::drawn(seed, ranks));
     for (int rank = 0; rank < ranks; ++rank) {
       const Signature sends{CallKind::send, Dtype::f64, {}, (rank + 1) % ranks, 8'000};
       const Signature receives{CallKind::recv, Dtype::f64, {}, (rank + ranks - 1) % ranks, 8'000};
@@ -166,14 +146,7 @@ TEST_CASE("a circle of receives, or of sends that find no room, is told within 2
       if (seed % 2 != 0) std::swap(calls[0], calls[1]);
       played.play(rank, late, calls);
     }
-    REQUIRE(played.job().run() == test::VirtualSystem::End::all_ended);
-    CHECK(played.longest() < 2s);
-    for (int rank = 0; rank < ranks; ++rank) {
-      INFO("rank " << rank << ": " << played.told(rank).words);
-      CHECK(played.told(rank).code == Code::mismatch);
-      CHECK(says(played.told(rank).words, "a cycle"));
-      CHECK(says(played.told(rank).words, seed % 2 != 0 ? "khoroRecv(8000" : "khoroSend(8000"));
-    }
+    check_told(played, {"a cycle", seed % 2 != 0 ? "khoroRecv(8000" : "khoroSend(8000"});
   });
 }
 
@@ -182,7 +155,7 @@ TEST_CASE("ranks that are late for seconds but make the same calls are told noth
   test::for_each_seed(100, [](std::uint64_t seed) {
     const int ranks = 2 + static_cast<int>(seed % 4);
     const CapturedLog log;
-    Played played(setup_of(seed, ranks));
+    Played played(VirtualJob::drawn(seed, ranks));
     std::vector<int> made(static_cast<std::size_t>(ranks));
     for (int rank = 0; rank < ranks; ++rank)
       played.job().play(rank, [&, rank] {
@@ -191,7 +164,7 @@ TEST_CASE("ranks that are late for seconds but make the same calls are told noth
         const Signature receives{CallKind::recv, Dtype::f64, {}, left, 8'000};
         for (std::uint64_t call = 0; call < 12; ++call) {
           if (mix(seed * 100 + call * 10 + static_cast<std::uint64_t>(rank)) % 4 == 0)
-            played.sleep(2s);
+            played.job().system().sleep(2s);
           if (call % 3 != 0) {
             played.make(rank, drawn(seed + call, ranks));
           } else {
@@ -212,12 +185,12 @@ TEST_CASE("ranks that are late for seconds but make the same calls are told noth
 TEST_CASE("empty calls do not run so far ahead that the slowest rank cannot compare them",
           "[communicator]") {
   const Signature empty{CallKind::allreduce, Dtype::f64, Reduction::sum, 0, 0};
-  Played played(setup_of(3, 3));
+  Played played(VirtualJob::drawn(3, 3));
   std::vector<std::uint64_t> made(3);
   bool apart = false;
   for (int rank = 0; rank < 3; ++rank)
     played.job().play(rank, [&, rank] {
-      if (rank == 1) played.sleep(3s);
+      if (rank == 1) played.job().system().sleep(3s);
       for (int call = 0; call < 2'000; ++call) {
         played.make(rank, empty);
         const auto [least, most] = std::minmax_element(made.begin(), made.end());
@@ -236,22 +209,22 @@ TEST_CASE("empty calls do not run so far ahead that the slowest rank cannot comp
 
 TEST_CASE("an empty call that waits for a rank that never comes ends at the deadline",
           "[communicator]") {
-  const Quiet quiet;
-  Played played(setup_of(5, 2));
+  const QuietLog quiet;
+  Played played(VirtualJob::drawn(5, 2));
   played.job().communicator(0).set_deadline(3s);
   played.play(0, 0s, std::vector<Signature>(300, {CallKind::allgather, Dtype::f64, {}, 0, 0}));
   played.play(1, 0s, {});
   REQUIRE(played.job().run() == test::VirtualSystem::End::all_ended);
   CHECK(played.longest() < 4s);
   CHECK(played.told(0).code == Code::timeout);
-  CHECK(says(played.told(0).words, "rank 1 did not call it"));
+  CHECK_THAT(played.told(0).words, Contains("rank 1 did not call it"));
   CHECK(played.told(1).code == Code::timeout);
 }
 
 TEST_CASE("who destroys its communicator compares a last time", "[communicator]") {
   const CapturedLog log;
   {
-    VirtualJob job(setup_of(7, 2));
+    VirtualJob job(VirtualJob::drawn(7, 2));
     job.communicator(0).run({{CallKind::allreduce, Dtype::f64, Reduction::sum, 0, 0}, {}});
     job.communicator(1).run({{CallKind::allgather, Dtype::f64, {}, 0, 0}, {}});
   }
@@ -262,8 +235,8 @@ TEST_CASE(
     "that a rank is stuck is said once for all calls of a group, with whom its collective "
     "waits for",
     "[communicator]") {
-  const Quiet quiet;
-  VirtualJob job(setup_of(1, 3));
+  const QuietLog quiet;
+  VirtualJob job(VirtualJob::drawn(1, 3));
   std::vector<std::byte> memory(1'000);
   const Call collective{{CallKind::broadcast, Dtype::i32, Reduction::sum, 2, 10},
                         {memory.data(), memory.data()}};

@@ -7,16 +7,9 @@
 #include "support/rank_pages.h"
 
 using namespace khoro;
+using Catch::Contains;
 using test::RankPages;
 using test::sum_of;
-
-namespace {
-
-bool says(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-}  // namespace
 
 TEST_CASE("equal calls do not disagree, however many have come", "[communicator]") {
   RankPages ranks(3);
@@ -37,9 +30,10 @@ TEST_CASE("the odd rank is named with both calls", "[communicator]") {
   CHECK(found->cause.code == Code::mismatch);
   CHECK(found->cause.culprit == 2);
   CHECK(found->cause.operation == 1);
-  CHECK(says(found->message,
-             "rank 2 called khoroBarrier(), the others called khoroAllReduce(5 x khoroFloat32, "
-             "khoroSum)"));
+  CHECK_THAT(
+      found->message,
+      Contains("rank 2 called khoroBarrier(), the others called khoroAllReduce(5 x khoroFloat32, "
+               "khoroSum)"));
 }
 
 TEST_CASE("without a majority all calls are named", "[communicator]") {
@@ -48,8 +42,8 @@ TEST_CASE("without a majority all calls are named", "[communicator]") {
   ranks.call(1, 1, sum_of(6));
   const auto found = compare_calls(*ranks.peers, 1);
   REQUIRE(found);
-  CHECK(says(found->message, "rank 0 called khoroAllReduce(5 x"));
-  CHECK(says(found->message, "rank 1 called khoroAllReduce(6 x"));
+  CHECK_THAT(found->message, Contains("rank 0 called khoroAllReduce(5 x"));
+  CHECK_THAT(found->message, Contains("rank 1 called khoroAllReduce(6 x"));
 }
 
 TEST_CASE("equal calls with unequal plans disagree, and the plans are named", "[communicator]") {
@@ -58,8 +52,8 @@ TEST_CASE("equal calls with unequal plans disagree, and the plans are named", "[
   ranks.call(1, 1, sum_of(5), 0xdef);
   const auto found = compare_calls(*ranks.peers, 1);
   REQUIRE(found);
-  CHECK(says(found->message, "0000000000000abc"));
-  CHECK(says(found->message, "0000000000000def"));
+  CHECK_THAT(found->message, Contains("0000000000000abc"));
+  CHECK_THAT(found->message, Contains("0000000000000def"));
 }
 
 TEST_CASE("a deadline names the ranks that have not come", "[communicator]") {
@@ -72,24 +66,25 @@ TEST_CASE("a deadline names the ranks that have not come", "[communicator]") {
   const Finding late = timed_out(*ranks.peers, mine, 3, 250);
   CHECK(late.cause.code == Code::timeout);
   CHECK(late.cause.culprit == 1);
-  CHECK(says(late.message, "ranks 1 and 3 did not call it"));
-  CHECK(says(late.message, "250 ms"));
+  CHECK_THAT(late.message, Contains("ranks 1 and 3 did not call it"));
+  CHECK_THAT(late.message, Contains("250 ms"));
   ranks.pages[1]->refuse(sum_of(5));
-  CHECK(says(timed_out(*ranks.peers, mine, 3, 250).message, "refused"));
+  CHECK_THAT(timed_out(*ranks.peers, mine, 3, 250).message, Contains("refused"));
   ranks.call(1, 1, sum_of(5));
   ranks.call(3, 1, sum_of(5));
-  CHECK(says(timed_out(*ranks.peers, mine, 3, 250).message, "rank 0 waited for rank 3 (pid 103)"));
+  CHECK_THAT(timed_out(*ranks.peers, mine, 3, 250).message,
+             Contains("rank 0 waited for rank 3 (pid 103)"));
 }
 
 TEST_CASE("words name culprit, operation, reporter and what to do", "[communicator]") {
   RankPages ranks(3);
   const std::string died = words({Code::peer_died, 2, CallKind::allreduce, 17}, 1, *ranks.peers);
-  CHECK(says(died, "rank 2 (pid 102) died during allreduce #17, reported by rank 1"));
-  CHECK(says(died, "restart"));
-  CHECK(says(words({Code::peer_died, 2, CallKind::allreduce, 0}, -1, *ranks.peers),
-             "while no operation was under way"));
-  CHECK(says(words({Code::aborted, 1, CallKind::allreduce, 0}, 1, *ranks.peers),
-             "rank 1 (pid 101) aborted"));
+  CHECK_THAT(died, Contains("rank 2 (pid 102) died during allreduce #17, reported by rank 1"));
+  CHECK_THAT(died, Contains("restart"));
+  CHECK_THAT(words({Code::peer_died, 2, CallKind::allreduce, 0}, -1, *ranks.peers),
+             Contains("while no operation was under way"));
+  CHECK_THAT(words({Code::aborted, 1, CallKind::allreduce, 0}, 1, *ranks.peers),
+             Contains("rank 1 (pid 101) aborted"));
 }
 
 TEST_CASE("calls that nobody waited in are compared by their chains", "[communicator]") {
@@ -105,8 +100,8 @@ TEST_CASE("calls that nobody waited in are compared by their chains", "[communic
   REQUIRE(found);
   CHECK(found->cause.code == Code::mismatch);
   CHECK(found->cause.operation == 1'001);
-  CHECK(says(found->message, "rank 0 called khoroAllReduce(0 x khoroFloat32, khoroSum)"));
-  CHECK(says(found->message, "rank 1 called khoroBroadcast(0 x khoroFloat32, root 2)"));
+  CHECK_THAT(found->message, Contains("rank 0 called khoroAllReduce(0 x khoroFloat32, khoroSum)"));
+  CHECK_THAT(found->message, Contains("rank 1 called khoroBroadcast(0 x khoroFloat32, root 2)"));
 }
 
 TEST_CASE("a difference is seen after its records have been overwritten", "[communicator]") {
@@ -117,7 +112,8 @@ TEST_CASE("a difference is seen after its records have been overwritten", "[comm
     for (int rank = 0; rank < 2; ++rank) ranks.done(rank, sum_of(0));
   const auto found = compare_histories(*ranks.peers);
   REQUIRE(found);
-  CHECK(says(found->message, "ranks 0 and 1 did not make the same calls before collective #301"));
+  CHECK_THAT(found->message,
+             Contains("ranks 0 and 1 did not make the same calls before collective #301"));
 }
 
 TEST_CASE("ranks too far apart to be compared are not said to differ", "[communicator]") {
@@ -140,8 +136,8 @@ TEST_CASE("the ends of a message are compared by rank and number", "[communicato
   for (const int receiver : {2, -1}) {
     const auto found = compare_messages(*ranks.peers, 1, receiver, 4);
     REQUIRE(found);
-    CHECK(says(found->message, "rank 1 called khoroSend(4 x khoroInt32, to rank 2)"));
-    CHECK(says(found->message, "rank 2 called khoroRecv(5 x khoroInt32, from rank 1)"));
+    CHECK_THAT(found->message, Contains("rank 1 called khoroSend(4 x khoroInt32, to rank 2)"));
+    CHECK_THAT(found->message, Contains("rank 2 called khoroRecv(5 x khoroInt32, from rank 1)"));
   }
 }
 

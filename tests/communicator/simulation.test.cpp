@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "base/log.h"
+#include "support/captured_log.h"
 #include "support/catch.h"
 #include "support/seeds.h"
 #include "support/virtual_job.h"
@@ -16,22 +16,6 @@ using khoro::test::VirtualJob;
 namespace {
 
 constexpr int ranks = 4;
-
-/// Failures are what these tests are about; their log lines are not.
-struct Quiet {
-  Quiet() { set_log_level(LogLevel::off); }
-  ~Quiet() { set_log_level(LogLevel::warn); }
-};
-
-VirtualJob::Setup drawn_setup(std::uint64_t seed) {
-  VirtualJob::Setup setup;
-  setup.seed = seed;
-  setup.settings.slots = 2 + static_cast<std::int64_t>(mix(seed) % 7);
-  setup.settings.slot_bytes = 256;
-  if (mix(seed + 1) % 2 != 0) setup.processes = {0, 0, 0, 0};
-  setup.longest_delay = Duration(mix(seed + 2) % 50'000);
-  return setup;
-}
 
 Call allreduce(const std::vector<std::int32_t>& in, std::vector<std::int32_t>& out) {
   return {
@@ -98,20 +82,23 @@ Played play(const VirtualJob::Setup& setup, int calls) {
 }  // namespace
 
 TEST_CASE("nobody waits for its clock when all come", "[communicator]") {
-  const Quiet quiet;
+  const QuietLog quiet;
   test::for_each_seed(100, [](std::uint64_t seed) {
-    const Played played = play(drawn_setup(seed), 6);
-    for (const Outcome& outcome : played.outcomes) CHECK(outcome.calls == 6);
+    const Played played = play(VirtualJob::drawn(seed, ranks), 6);
+    for (const Outcome& outcome : played.outcomes) {
+      CHECK(outcome.calls == 6);
+      CHECK(outcome.right);
+    }
     // A wait that nobody ends lasts until records are compared, 50 ms after it began.
     CHECK(played.end < std::chrono::milliseconds(50));
   });
 }
 
 TEST_CASE("a rank that makes another call is named to every rank", "[communicator]") {
-  const Quiet quiet;
+  const QuietLog quiet;
   test::for_each_seed(200, [](std::uint64_t seed) {
     const int odd = static_cast<int>(seed % ranks);
-    VirtualJob job(drawn_setup(seed));
+    VirtualJob job(VirtualJob::drawn(seed, ranks));
     std::vector<std::string> words(ranks);
     for (int rank = 0; rank < ranks; ++rank)
       job.play(rank, [&, rank] {
@@ -135,10 +122,10 @@ TEST_CASE("a rank that makes another call is named to every rank", "[communicato
 
 TEST_CASE("a rank that never comes is named at the deadline, and no later than 1 s after",
           "[communicator]") {
-  const Quiet quiet;
+  const QuietLog quiet;
   test::for_each_seed(50, [](std::uint64_t seed) {
     const int late = static_cast<int>(seed % ranks);
-    VirtualJob job(drawn_setup(seed));
+    VirtualJob job(VirtualJob::drawn(seed, ranks));
     std::vector<Outcome> outcomes(ranks);
     for (int rank = 0; rank < ranks; ++rank) {
       job.communicator(rank).set_deadline(std::chrono::seconds(30));
@@ -160,9 +147,9 @@ TEST_CASE("a rank that never comes is named at the deadline, and no later than 1
 }
 
 TEST_CASE("an abort frees every rank that waits", "[communicator]") {
-  const Quiet quiet;
+  const QuietLog quiet;
   test::for_each_seed(100, [](std::uint64_t seed) {
-    VirtualJob job(drawn_setup(seed));
+    VirtualJob job(VirtualJob::drawn(seed, ranks));
     std::vector<Outcome> outcomes(ranks);
     for (int rank = 1; rank < ranks; ++rank)
       job.play(rank, [&, rank] {

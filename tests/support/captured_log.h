@@ -39,4 +39,13 @@ class CapturedLog {
   std::vector<std::string> lines_;
 };
 
+/// For tests that are about failures and not about the log lines of them: none, in a scope.
+class QuietLog {
+ public:
+  QuietLog() { set_log_level(LogLevel::off); }
+  QuietLog(const QuietLog&) = delete;
+  QuietLog& operator=(const QuietLog&) = delete;
+  ~QuietLog() { set_log_level(LogLevel::warn); }
+};
+
 }  // namespace khoro

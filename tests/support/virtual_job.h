@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <memory>
 #include <new>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/shared_memory.h"
 #include "communicator/communicator.h"
 #include "support/virtual_system.h"
@@ -36,6 +38,18 @@ class VirtualJob {
     std::uint64_t events = ~std::uint64_t{0};
     Time when = never;
   };
+
+  /// Of as many processes as ranks, or of one.
+  static Setup drawn(std::uint64_t seed, int ranks) {
+    Setup setup;
+    setup.seed = seed;
+    setup.processes.assign(static_cast<std::size_t>(ranks), 0);
+    if (mix(seed + 1) % 2 != 0) std::iota(setup.processes.begin(), setup.processes.end(), 0);
+    setup.settings.slots = 2 + static_cast<std::int64_t>(mix(seed) % 7);
+    setup.settings.slot_bytes = 256;
+    setup.longest_delay = Duration(mix(seed + 2) % 50'000);
+    return setup;
+  }
 
   explicit VirtualJob(const Setup& setup)
       : setup_(setup),

@@ -93,6 +93,11 @@ class VirtualSystem final : public System {
     current_->fiber.give_way();
   }
 
+  /// Parks, whatever wakes it, until so much time has passed.
+  void sleep(Duration by) noexcept {
+    for (const Time until = now_ + by; now_ < until;) park({}, until);
+  }
+
   bool in_task() const noexcept { return current_ != nullptr; }
   /// The one of whose tasks this thread is in; null if it is in none.
   static VirtualSystem* of_thread() noexcept { return of_thread_; }
