@@ -10,8 +10,9 @@ import subprocess
 import sys
 import unittest
 
+from jobs import PATIENCE, actors
+
 KHORO, ACTOR = sys.argv.pop(1), sys.argv.pop(1)
-PATIENCE = 120
 REPORT = re.compile(r"^khoro run: (report of communicator .*)$", re.M)
 
 
@@ -23,14 +24,7 @@ class Job:
         self.launcher = subprocess.Popen(
             [KHORO, "run", "-n", str(ranks), "--", *command], text=True, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, env={**os.environ, "KHORO_LOG": "off", **(environment or {})})
-        self.pids, self.lines = {}, []
-        while len(self.pids) < ranks:
-            line = self.launcher.stdout.readline()
-            found = re.match(r"\[(\d+)\] ready (\d+)\n", line)
-            if found:
-                self.pids[int(found[1])] = int(found[2])
-            elif not line:
-                raise AssertionError(self.launcher.communicate(timeout=PATIENCE))
+        self.pids = actors(self.launcher, ranks)
 
     def end(self):
         """Output, and errors of the launcher and the ranks."""
@@ -69,7 +63,8 @@ class Report(Case):
                             for line in others), others)
 
     def test_a_rank_in_a_shell_is_dead_too(self):
-        head, dead, *_ = self.report_of(3, kill=(1, signal.SIGKILL), status=137,
+        # The status is that of the first shell to end: rank 1's, or one that fails for its sake.
+        head, dead, *_ = self.report_of(3, kill=(1, signal.SIGKILL),
                                         before=["sh", "-c", f"'{ACTOR}' loop; exit $?"])
         self.assertEqual(head, "report of communicator 1, 3 ranks: rank 1 is dead")
         self.assertIn(f"rank 1 (process {self.pids[1]}): dead;", dead)
@@ -150,7 +145,7 @@ class Report(Case):
         self.assertEqual(REPORT.findall(errors), [])
 
     def test_a_job_that_fails_outside_of_communicators_has_no_report(self):
-        for command in (["sh", "-c", "exit 3"], [ACTOR, "leave"]):
+        for command, status in ((["sh", "-c", "exit 3"], 3), ([ACTOR, "leave"], 137)):
             launcher = subprocess.Popen([KHORO, "run", "-n", "2", "--", *command], text=True,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             if command[0] == ACTOR:
@@ -161,7 +156,7 @@ class Report(Case):
                     left += words[1] == "left"
                 os.kill(int(pids[0]), signal.SIGKILL)
             _, errors = launcher.communicate(timeout=PATIENCE)
-            self.assertIn(launcher.returncode, (3, 137))
+            self.assertEqual(launcher.returncode, status, errors)
             self.assertEqual(REPORT.findall(errors), [])
 
 

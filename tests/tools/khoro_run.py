@@ -14,8 +14,9 @@ import time
 import unittest
 import uuid
 
+from jobs import PATIENCE, alive, wait_until
+
 KHORO, WORLD = sys.argv.pop(1), sys.argv.pop(1)
-PATIENCE = 60
 
 
 def job(*words, script=None):
@@ -40,21 +41,12 @@ def processes_with(token):
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
         try:
             held = (folder / "cmdline").read_bytes() + (folder / "environ").read_bytes()
-            state = (folder / "stat").read_text().rsplit(")", 1)[1].split()[0]
         except OSError:
             continue
-        if token.encode() in held and state not in "ZX" and int(folder.name) != os.getpid():
-            found.append(int(folder.name))
+        process = int(folder.name)
+        if token.encode() in held and process != os.getpid() and alive(process):
+            found.append(process)
     return found
-
-
-def wait_until(condition, seconds=PATIENCE):
-    until = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 class Case(unittest.TestCase):

@@ -13,14 +13,15 @@ import sys
 import time
 import unittest
 
+from jobs import PATIENCE, actors, wait_until
+
 KHORO, ACTOR = sys.argv.pop(1), sys.argv.pop(1)
-PATIENCE = 120
 NOBODY = 65534
 
 
-def status(*words, **options):
+def status(*words):
     return subprocess.run([KHORO, "status", *map(str, words)], text=True, capture_output=True,
-                          timeout=PATIENCE, **options)
+                          timeout=PATIENCE)
 
 
 def status_json(*words):
@@ -37,15 +38,6 @@ def socket_of(launcher):
     """The abstract socket of a launcher."""
     with open("/proc/net/unix", encoding="utf-8") as file:
         return "\0" + re.search(rf"@(khoro-job-\d+-{launcher.pid}-\S+)", file.read())[1]
-
-
-def wait_until(condition):
-    until = time.monotonic() + PATIENCE
-    while not condition():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.05)
-    return True
 
 
 def as_nobody(body):
@@ -73,12 +65,7 @@ class Case(unittest.TestCase):
     def start_actor(self, ranks, *part):
         """A job whose ranks have all made their first call."""
         launcher = self.start(ranks, ACTOR, *part)
-        self.pids = {}
-        while len(self.pids) < ranks:
-            line = launcher.stdout.readline()
-            self.assertTrue(line, "the job has ended")
-            if ready := re.match(r"\[(\d+)\] ready (\d+)$", line):
-                self.pids[int(ready[1])] = int(ready[2])
+        self.pids = actors(launcher, ranks)
         return launcher
 
     def members(self, launcher):

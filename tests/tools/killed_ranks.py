@@ -5,7 +5,6 @@ survivors learn who died, the launcher names rank and signal, and nothing is lef
 usage: killed_ranks.py KHORO VICTIM SLOW_DEATH KILLS [SEED]
 """
 import os
-import pathlib
 import random
 import re
 import signal
@@ -15,9 +14,11 @@ import tempfile
 import threading
 import time
 
+from jobs import PATIENCE, alive, wait_until
+
 KHORO, VICTIM, SLOW_DEATH, KILLS = *sys.argv[1:4], int(sys.argv[4])
 SEED = int(sys.argv[5]) if len(sys.argv) > 5 else random.randrange(1 << 32)
-RANKS, PROMISED, PATIENCE = 4, 1.0, 20.0
+RANKS, PROMISED = 4, 1.0
 PEER_DIED = "12"  # khoroPeerDied
 
 
@@ -55,14 +56,6 @@ class Job:
             return errors.read()
 
 
-def alive(process):
-    try:
-        stat = pathlib.Path(f"/proc/{process}/stat").read_text()
-    except OSError:
-        return False
-    return stat.rsplit(")", 1)[1].split()[0] not in "ZX"
-
-
 def kill_one(phase, dice):
     """Returns the longest time from the kill to a survivor's report; 0 during init."""
     job = Job("loop" if phase == "init" else phase)
@@ -97,11 +90,8 @@ def kill_one(phase, dice):
         elif joined:
             assert f"rank {victim}" in words, (rank, words)
     assert longest < 10 * PROMISED, f"a survivor learned of it after {longest:.2f} s"
-    until = time.monotonic() + 5
-    while any(map(alive, processes.values())) and time.monotonic() < until:
-        time.sleep(0.01)
     # Sockets and shared memory have no names in the file system, and so end with the processes.
-    assert not any(map(alive, processes.values())), "a rank is left"
+    assert wait_until(lambda: not any(map(alive, processes.values())), 5), "a rank is left"
     return longest
 
 
