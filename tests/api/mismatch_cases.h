@@ -25,7 +25,7 @@ enum expectation {
   succeeds   /* nothing is wrong: nothing is reported */
 };
 
-enum { most_ranks = 5, most_calls = 3, most_words = 4 };
+enum { most_ranks = 5, most_calls = 3, most_words = 4, most_elements = 512000 };
 
 struct job {
   const char* name; /* of its row in the table */
@@ -122,9 +122,10 @@ static inline void different_collectives(const struct variation* how, emit emit)
 
 static inline void different_counts(const struct variation* how, emit emit) {
   /* 4,000 and 80,000 bytes are done by different algorithms, where there are several. */
-  static const size_t counts[][2] = {{1000, 999}, {1000, 0}, {0, 1000}, {1000, 20000}};
+  static const size_t counts[][2] = {
+      {1000, 999}, {1000, 0}, {0, 1000}, {1000, 20000}, {most_elements, most_elements / 2}};
   for (enum kind kind = 0; kind < barrier; ++kind)
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < 5; ++i) {
       const char* name = counts[i][0] && counts[i][1] ? "the count differs" : "a count is 0";
       const struct job job =
           one_differs(name, how, collective(kind, counts[i][0]), collective(kind, counts[i][1]));

@@ -73,7 +73,7 @@ static khoroResult_t make_call(const struct call* call, khoroComm_t comm, char* 
 }
 
 static khoroResult_t make_calls(khoroComm_t* comms, int rank, khoroComm_t* last) {
-  const size_t bytes = 20000 * 8 * most_ranks;
+  const size_t bytes = (size_t)most_elements * 8 * most_ranks;
   char *in = calloc(1, bytes), *out = calloc(1, bytes);
   khoroResult_t result = khoroSuccess;
   CHECK(in && out);
