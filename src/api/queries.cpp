@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <exception>
 #include <string>
 
 #include "api/guard.h"
@@ -59,20 +60,19 @@ const char* khoroGetErrorString(khoroResult_t result) {
 }
 
 const char* khoroGetLastError(khoroComm_t comm) {
-  if (comm) {
-    try {
-      const auto pin = handles().pin(comm);
-      if (khoro::Communicator* communicator = pin.communicator()) {
-        if (communicator->stopped())
-          khoro::keep_failure(communicator->async_error(), communicator->cause_words());
-      } else if (pin.making()->failed()) {
-        khoro::keep_failure(pin.making()->code(), pin.making()->words());
-      }
-    } catch (const Error&) {
-      // A handle that is none has no cause; what this thread's last call said remains.
-    }
+  static thread_local std::string cause;
+  try {
+    if (!comm) return khoro::last_failure();
+    const auto pin = handles().pin(comm);
+    khoro::Communicator* const communicator = pin.communicator();
+    if (communicator ? !communicator->stopped() : !pin.making()->failed())
+      return khoro::last_failure();
+    cause = communicator ? communicator->cause_words() : pin.making()->words();
+    return cause.c_str();
+  } catch (const std::exception&) {
+    // A handle that is none has no cause.
+    return khoro::last_failure();
   }
-  return khoro::last_failure();
 }
 
 khoroResult_t khoroCommGetAsyncError(khoroComm_t comm, khoroResult_t* error) {
