@@ -98,7 +98,11 @@ class Conversation {
 
   std::vector<Descriptor>& descriptors() { return descriptors_; }
 
-  std::int64_t milliseconds_left() const { return milliseconds_until(deadline_); }
+  /// As much as it may be: the host has limits of its own.
+  std::int64_t milliseconds_left() const {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - machine().now());
+    return std::max<std::int64_t>(left.count(), 0);
+  }
 
   /// Tells the host, and so everybody, why this rank leaves. Best effort.
   void leave(int ranks, const Error& reason) noexcept {
