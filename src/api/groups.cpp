@@ -6,11 +6,14 @@
 #include <algorithm>
 #include <exception>
 #include <future>
+#include <new>
+#include <span>
 #include <thread>
 #include <utility>
 
 #include "api/guard.h"
 #include "api/handle_table.h"
+#include "api/new_handles.h"
 #include "base/error.h"
 #include "base/thread.h"
 
@@ -50,6 +53,24 @@ void run_at_once(std::size_t count, Run run) {
   join_all();
 }
 
+/// Lets the other ranks know of what is being handled, in the place of the inits that have not
+/// begun, and throws it on.
+[[noreturn]] void decline_and_throw(std::span<const PendingInit> inits) {
+  const auto decline = [inits](const Error& reason) {
+    for (const PendingInit& init : inits)
+      if (init.decline) init.decline(reason);
+  };
+  try {
+    throw;
+  } catch (const Error& error) {
+    decline(error);
+    throw;
+  } catch (const std::bad_alloc&) {
+    decline(Error(Code::out_of_memory, "no memory left for an init"));
+    throw;
+  }
+}
+
 /// What failed here itself, rather than what other ranks of the group saw of it; null if nothing
 /// did.
 std::exception_ptr cause_among(const std::vector<std::exception_ptr>& errors) {
@@ -82,57 +103,55 @@ khoroComm_t PendingInit::start() const {
     if (!without) return handles().add(begin(), chosen);
     handles().take_part(without, begin());
     return nullptr;
-  } catch (const Error& error) {
-    if (decline) decline(error);
-    throw;
+  } catch (...) {
+    decline_and_throw(std::span(this, 1));
   }
 }
 
 khoroResult_t Group::run() {
   auto inits = std::exchange(inits_, {});
   const auto calls = std::exchange(calls_, {});
-  const auto at_once = std::stable_partition(
-      inits.begin(), inits.end(), [](const PendingInit& init) { return init.chosen.blocking; });
-  std::vector<khoroComm_t> begun;
-  try {
-    for (auto init = at_once; init != inits.end(); ++init) begun.push_back(init->start());
-    run_blocking({inits.begin(), at_once});
-  } catch (...) {
-    for (khoroComm_t handle : begun)
-      if (handle) handles().remove(handle);
-    throw;
+  std::stable_partition(inits.begin(), inits.end(),
+                        [](const PendingInit& init) { return !init.chosen.blocking; });
+  const std::span<const PendingInit> all(inits);
+  NewHandles begun;
+  for (const PendingInit& init : all) {
+    if (init.chosen.blocking) break;
+    try {
+      begun.add([&] { return init.start(); });
+    } catch (...) {
+      decline_and_throw(all.subspan(begun.size() + 1));  // it has let them know itself
+    }
   }
-  std::size_t next = 0;
-  for (auto init = at_once; init != inits.end(); ++init) *init->out = begun[next++];
+  const auto blocking = all.subspan(begun.size());
+  run_blocking(blocking);
+  begun.give_out([&](std::size_t i) { return all[i].out; });
   run_calls(calls);
-  return begun.empty() ? khoroSuccess : khoroInProgress;
+  return blocking.size() == all.size() ? khoroSuccess : khoroInProgress;
 }
 
-void Group::run_blocking(const std::vector<PendingInit>& inits) {
-  std::vector<Make> makes;
-  for (const PendingInit& init : inits) makes.push_back(init.begin());
+void Group::run_blocking(std::span<const PendingInit> inits) {
   std::vector<std::unique_ptr<Communicator>> made(inits.size());
   std::vector<std::exception_ptr> errors(inits.size());
-  const auto run = [&](std::size_t i) {
-    try {
-      made[i] = makes[i](nullptr);
-    } catch (...) {
-      errors[i] = std::current_exception();
-    }
-  };
   try {
+    std::vector<Make> makes;
+    for (const PendingInit& init : inits) makes.push_back(init.begin());
     // They may be ranks of one communicator, which wait for each other.
-    run_at_once(inits.size(), run);
-  } catch (const Error& error) {
-    for (const PendingInit& init : inits)
-      if (init.decline) init.decline(error);
-    throw;
+    run_at_once(inits.size(), [&](std::size_t i) {
+      try {
+        made[i] = makes[i](nullptr);
+      } catch (...) {
+        errors[i] = std::current_exception();
+      }
+    });
+  } catch (...) {
+    decline_and_throw(inits);
   }
   if (const std::exception_ptr error = cause_among(errors)) std::rethrow_exception(error);
-  std::vector<khoroComm_t> handles_made;
+  NewHandles added;
   for (std::size_t i = 0; i < inits.size(); ++i)
-    handles_made.push_back(handles().add(std::move(made[i]), inits[i].chosen));
-  for (std::size_t i = 0; i < inits.size(); ++i) *inits[i].out = handles_made[i];
+    added.add([&] { return handles().add(std::move(made[i]), inits[i].chosen); });
+  added.give_out([&](std::size_t i) { return inits[i].out; });
 }
 
 }  // namespace khoro

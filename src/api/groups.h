@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -55,7 +56,7 @@ class Group {
     khoroStream_t stream;
     Call call;
   };
-  static void run_blocking(const std::vector<PendingInit>& inits);
+  static void run_blocking(std::span<const PendingInit> inits);
   static void run_calls(const std::vector<PendingCall>& calls);
 
   std::vector<PendingCall> calls_;

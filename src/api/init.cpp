@@ -15,6 +15,7 @@
 #include "api/groups.h"
 #include "api/guard.h"
 #include "api/handle_table.h"
+#include "api/new_handles.h"
 #include "base/error.h"
 #include "base/system.h"
 #include "communicator/form.h"
@@ -189,11 +190,10 @@ khoroResult_t khoroCommInitAllHost(khoroComm_t* comms, int n) {
   return guard([&] {
     khoro::check_out(comms, "comms");
     check_ranks(n, 0);
-    std::vector<khoroComm_t> made;
-    made.reserve(static_cast<std::size_t>(n));
+    khoro::NewHandles made;
     for (auto& communicator : khoro::init_all_host(n))
-      made.push_back(handles().add(std::move(communicator), {}));
-    std::copy(made.begin(), made.end(), comms);
+      made.add([&] { return handles().add(std::move(communicator), {}); });
+    made.give_out([comms](std::size_t i) { return comms + i; });
   });
 }
 

@@ -152,6 +152,44 @@ static void inits_in_a_group(int ranks) {
   }
 }
 
+static khoroComm_t busy[2];
+
+static void* be_inside(void* unused) {
+  OK(khoroBarrier(busy[0], NULL));
+  return unused;
+}
+
+static void* wait_for_the_group(void* id) {
+  khoroComm_t comm = NULL;
+  const double start = seconds();
+  CHECK_REFUSED(khoroRemoteError, "another thread",
+                khoroCommInitRank(&comm, 2, *(khoroUniqueId*)id, 1));
+  CHECK(seconds() - start < 20); /* the init deadline is 60 s */
+  return NULL;
+}
+
+/* The ranks that wait for the others of the group learn of it. */
+static void one_init_of_a_group_cannot_begin(void) {
+  khoroComm_t split = NULL, comm = NULL;
+  khoroUniqueId id;
+  khoroStatistics_t statistics = KHORO_STATISTICS_INITIALIZER;
+  pthread_t inside, waiting;
+  OK(khoroCommInitAllHost(busy, 2));
+  OK(khoroGetUniqueId(&id));
+  CHECK(pthread_create(&inside, NULL, be_inside, NULL) == 0);
+  while (statistics.collectives == 0) OK(khoroCommQuery(busy[0], &statistics));
+  CHECK(pthread_create(&waiting, NULL, wait_for_the_group, &id) == 0);
+  OK(khoroGroupStart());
+  OK(khoroCommSplit(busy[0], 0, 0, &split, NULL));
+  OK(khoroCommInitRank(&comm, 2, id, 0));
+  CHECK_REFUSED(khoroInvalidUsage, "another thread", khoroGroupEnd());
+  CHECK(!split && !comm);
+  CHECK(pthread_join(waiting, NULL) == 0);
+  OK(khoroBarrier(busy[1], NULL));
+  CHECK(pthread_join(inside, NULL) == 0);
+  for (int r = 0; r < 2; ++r) OK(khoroCommDestroy(busy[r]));
+}
+
 /* So that a program can join ranks until none is left. */
 static void a_launcher_is_missed_at_the_call(void) {
   khoroComm_t comm = NULL;
@@ -173,6 +211,7 @@ int main(void) {
   run_threads(4, ping_pong);
   run_threads(2, errors);
   destroyed_inside();
+  one_init_of_a_group_cannot_begin();
   a_launcher_is_missed_at_the_call();
   return 0;
 }
