@@ -33,6 +33,16 @@ constexpr Code code_of(int number, Code otherwise) noexcept {
   return fails ? code : otherwise;
 }
 
+/// The words that `make` gives, for who must not throw: "no memory" where there is none for them.
+template <class Make>
+std::string worded(Make make) noexcept {
+  try {
+    return make();
+  } catch (const std::exception&) {
+    return "no memory";  // fits in the string itself
+  }
+}
+
 /// What set-up throws: topology, planning, connecting, argument checks. The message says what was
 /// wrong, where, and what to do. The data path never throws; it returns a `Status`.
 class Error : public std::runtime_error {

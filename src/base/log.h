@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <exception>
 #include <string>
 #include <string_view>
 
@@ -22,10 +23,15 @@ void set_log_level(LogLevel level) noexcept;
 bool logs(LogLevel level) noexcept;
 void log_line(LogLevel level, std::string_view line) noexcept;
 
-/// Formats only when the level is on.
+/// Formats only when the level is on. A line that finds no memory is lost.
 template <class... Args>
-void log(LogLevel level, fmt::format_string<Args...> format, Args&&... args) {
-  if (logs(level)) log_line(level, fmt::format(format, std::forward<Args>(args)...));
+void log(LogLevel level, fmt::format_string<Args...> format, Args&&... args) noexcept {
+  if (!logs(level)) return;
+  try {
+    log_line(level, fmt::format(format, std::forward<Args>(args)...));
+  } catch (const std::exception&) {
+    // A log line is not worth a process.
+  }
 }
 
 }  // namespace khoro

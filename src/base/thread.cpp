@@ -44,9 +44,8 @@ std::thread start_thread(const std::string& name, std::function<void()> body) {
   }
 }
 
-std::uint64_t current_thread() noexcept {
-  static thread_local const auto id = static_cast<std::uint64_t>(::syscall(SYS_gettid));
-  return id;
+std::uint64_t ask_thread_number() noexcept {
+  return static_cast<std::uint64_t>(::syscall(SYS_gettid));
 }
 
 }  // namespace khoro

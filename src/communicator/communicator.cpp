@@ -106,12 +106,12 @@ void Communicator::begin(Operation& operation, const Call& call) {
       begin_collective(operation);
   } catch (const Error& error) {
     poison(cause_now(error.code(), rank()),
-           fmt::format("{}: {}", describe(call.signature), error.what()));
+           worded([&] { return fmt::format("{}: {}", describe(call.signature), error.what()); }));
     leave();
     throw_cause();
   } catch (const std::bad_alloc&) {
     poison(cause_now(Code::out_of_memory, rank()),
-           describe(call.signature) + ": no memory left to prepare it");
+           worded([&] { return describe(call.signature) + ": no memory left to prepare it"; }));
     leave();
     throw_cause();
   }
@@ -124,8 +124,8 @@ void Communicator::begin_collective(Operation& operation) {
     last_.signature = signature;
     last_.digest_base = combine(combine(combine(identity_, signature.word()), signature.count),
                                 last_.plan->plan_hash);
-    thread_ = line_ != 0 ? line_ : current_thread();
   }
+  thread_ = line_ != 0 ? line_ : current_thread();
   operation.number = ++calls_;
   under_way_.store(static_cast<std::uint64_t>(signature.kind) | operation.number << 8,
                    std::memory_order_relaxed);
@@ -153,7 +153,7 @@ void Communicator::begin_point_to_point(Operation& operation) {
   under_way_.store(static_cast<std::uint64_t>(signature.kind) | operation.number << 8,
                    std::memory_order_relaxed);
   operation.execution = port.execution.get();
-  if (thread_ == 0) thread_ = current_thread();
+  thread_ = line_ != 0 ? line_ : current_thread();
   port.place = page_->begin_message({operation.number, signature, 0, thread_});
   if (open_ == 1) page_->older_messages_ended();
   const std::uint64_t base = combine(port.digest_base, static_cast<std::uint64_t>(signature.dtype));
@@ -171,13 +171,6 @@ void Communicator::finish(const Operation& operation) noexcept {
 void Communicator::leave() noexcept {
   open_ = 0;
   under_way_.store(idle, std::memory_order_release);
-}
-
-void Communicator::serve(std::uint64_t line) noexcept {
-  if (line == line_) return;
-  line_ = line;
-  thread_ = line;
-  last_.plan = nullptr;  // so that the next call finds its thread anew
 }
 
 bool Communicator::settled() const noexcept {

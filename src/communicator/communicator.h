@@ -119,7 +119,7 @@ class Communicator {
 
   /// Says who makes the calls from now on: the worker of streams, in the name of `line`, or the
   /// threads of the caller (0), when the one hands the communicator to the other.
-  void serve(std::uint64_t line) noexcept;
+  void serve(std::uint64_t line) noexcept { line_ = line; }
 
   /// Ends this rank's calls in order, at once, since a call returns when all it needs to do is
   /// done; peers that still need it learn that it has left. Throws the first cause if the
@@ -182,7 +182,9 @@ class Communicator {
   void fail(const Operation& operation) noexcept;
   void stop(Code code) noexcept;
   void poison(const Cause& cause, std::string message) noexcept;
-  void poison(const Finding& finding) noexcept { poison(finding.cause, finding.message); }
+  /// In the words of report.h.
+  void poison(const Cause& cause) noexcept;
+  void poison(Finding&& finding) noexcept { poison(finding.cause, std::move(finding.message)); }
   /// poison() without what it does to the other ranks of this process. False: another cause was
   /// first.
   bool latch(const Cause& cause, std::string message) noexcept;
@@ -197,14 +199,17 @@ class Communicator {
   int slowest() const noexcept;
   int waited_for(const Operation& operation) const noexcept;
   void start_waiting(Operation& operation, Time now) const noexcept;
-  bool peer_has_left(Operation& operation) noexcept;
-  bool compare(std::span<Operation* const> operations, Time now) noexcept;
-  void time_out(const Operation& operation) noexcept;
+  /// examine(), where there is memory for words.
+  bool look(std::span<Operation* const> operations, Time now);
+  bool peer_has_left(Operation& operation);
+  bool compare(std::span<Operation* const> operations, Time now);
+  void time_out(const Operation& operation);
   std::optional<Finding> compare_records(const Operation& operation) const;
-  bool look_for_cycle() noexcept;
-  void report_refusal(Operation& operation) const noexcept;
-  void report_crossing(Operation& operation, Time now) const noexcept;
-  void report_straggler(Operation& operation, Time now) const noexcept;
+  bool look_for_cycle();
+  void report_refusal(Operation& operation) const;
+  void report_crossing(Operation& operation, Time now) const;
+  void report_straggler(Operation& operation, Time now) const;
+  /// In the call that began last; any thread.
   Cause cause_now(Code code, int culprit) const noexcept;
   CallRecord record_of(const Operation& operation) const noexcept;
 

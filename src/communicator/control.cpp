@@ -98,16 +98,28 @@ std::size_t Control::size() const {
   return entries_.size();
 }
 
+/// With the mutex held: where the time of an entry stands, if it has one.
+Control::Times::iterator Control::time_of(const Entry& entry, std::uint64_t number) noexcept {
+  const auto [first, last] = times_.equal_range(entry.when);
+  const auto found =
+      std::find_if(first, last, [&](const auto& time) { return time.second == number; });
+  return found == last ? times_.end() : found;
+}
+
 /// With the mutex held: the entry causes no more events.
 void Control::silence(const Entry& entry, std::uint64_t number) noexcept {
   if (entry.descriptor >= 0)
     ::epoll_ctl(events_.number(), EPOLL_CTL_DEL, entry.descriptor, nullptr);
-  auto [first, last] = times_.equal_range(entry.when);
-  for (auto at = first; at != last; ++at)
-    if (at->second == number) {
-      times_.erase(at);
-      break;
-    }
+  const auto time = time_of(entry, number);
+  if (time != times_.end()) times_.erase(time);
+}
+
+/// With the mutex held: the next time of an entry that has several. It must not need memory.
+void Control::postpone(Entry& entry, std::uint64_t number) noexcept {
+  auto node = times_.extract(time_of(entry, number));
+  entry.when = next_multiple(entry.period);
+  node.key() = entry.when;
+  times_.insert(std::move(node));
 }
 
 void Control::drop(std::uint64_t number) noexcept {
@@ -172,11 +184,8 @@ void Control::run(std::uint64_t number) noexcept {
     // Dropped since the event was read.
     if (found == entries_.end()) return;
     entry = found->second;
-    if (entry->once || entry->period > Duration::zero()) silence(*entry, number);
-    if (entry->period > Duration::zero()) {
-      entry->when = next_multiple(entry->period);
-      times_.emplace(entry->when, number);
-    }
+    if (entry->once) silence(*entry, number);
+    if (entry->period > Duration::zero()) postpone(*entry, number);
     running_ = number;
   }
   try {

@@ -85,7 +85,10 @@ class Control {
 
   std::uint64_t add(Entry entry);
   void drop(std::uint64_t number) noexcept;
+  using Times = std::multimap<Time, std::uint64_t>;
+  Times::iterator time_of(const Entry& entry, std::uint64_t number) noexcept;
   void silence(const Entry& entry, std::uint64_t number) noexcept;
+  void postpone(Entry& entry, std::uint64_t number) noexcept;
   void arm_timer() noexcept;
   void work() noexcept;
   void run(std::uint64_t number) noexcept;
@@ -99,7 +102,7 @@ class Control {
   mutable std::mutex mutex_;
   std::condition_variable idle_;
   std::map<std::uint64_t, std::shared_ptr<Entry>> entries_;
-  std::multimap<Time, std::uint64_t> times_;
+  Times times_;
   std::uint64_t next_number_ = 2;
   std::uint64_t running_ = 0;  // the entry whose callback runs now
   std::thread thread_;

@@ -22,6 +22,10 @@ constexpr Duration straggler_after = std::chrono::seconds(10);
 // Nobody rings when a rank makes an empty call.
 constexpr Duration looks_for_slowest = std::chrono::milliseconds(10);
 
+Cause cause_in(const Operation& operation, Code code, int culprit) noexcept {
+  return {code, culprit, operation.call.signature.kind, operation.number};
+}
+
 }  // namespace
 
 void Communicator::throw_cause() const { throw Error(poison_.code(), poison_.message()); }
@@ -37,8 +41,7 @@ bool Communicator::latch(const Cause& cause, std::string message) noexcept {
   page_->post(cause);
   peers_->ring();
   doorbell_.ring();
-  if (logs(LogLevel::error))
-    log_line(LogLevel::error, fmt::format("rank {}: {}", rank(), poison_.message()));
+  log(LogLevel::error, "rank {}: {}", rank(), poison_.message());
   if (witness_) witness_->failed(cause, poison_.message());
   return true;
 }
@@ -46,22 +49,26 @@ bool Communicator::latch(const Cause& cause, std::string message) noexcept {
 void Communicator::poison(const Cause& cause, std::string message) noexcept {
   if (!latch(cause, std::move(message))) return;
   // At once, and not only when they look: this rank's buffers are theirs to read until they stop.
-  Residents::of_process().visit_siblings(
-      *this, [&](Communicator& sibling) { sibling.latch(cause, poison_.message()); });
+  Residents::of_process().visit_siblings(*this, [&](Communicator& sibling) {
+    sibling.latch(cause, worded([&] { return poison_.message(); }));
+  });
 }
 
-void Communicator::stop(Code code) noexcept {
-  const Cause cause = cause_now(code, rank());
-  poison(cause, words(cause, -1, *peers_));
+void Communicator::poison(const Cause& cause) noexcept {
+  poison(cause, worded([&] { return words(cause, -1, *peers_); }));
 }
+
+void Communicator::stop(Code code) noexcept { poison(cause_now(code, rank())); }
 
 void Communicator::overdue(std::size_t calls) noexcept {
   const auto limit = std::chrono::duration_cast<std::chrono::milliseconds>(deadline());
-  poison(cause_now(Code::timeout, -1),
-         fmt::format("{} queued calls of rank {} were not done {} ms after a thread had begun to "
-                     "wait for them: they wait for other work on their streams; look at what that "
-                     "waits for, or set a longer deadline with khoroCommSetDeadline",
-                     calls, rank(), limit.count()));
+  poison(cause_now(Code::timeout, -1), worded([&] {
+           return fmt::format(
+               "{} queued calls of rank {} were not done {} ms after a thread had begun to wait "
+               "for them: they wait for other work on their streams; look at what that waits for, "
+               "or set a longer deadline with khoroCommSetDeadline",
+               calls, rank(), limit.count());
+         }));
 }
 
 void Communicator::peer_ended(int peer) noexcept {
@@ -69,8 +76,7 @@ void Communicator::peer_ended(int peer) noexcept {
     doorbell_.ring();  // whoever waits for it looks again
     return;
   }
-  const Cause cause = cause_now(Code::peer_died, peer);
-  poison(cause, words(cause, -1, *peers_));
+  poison(cause_now(Code::peer_died, peer));
 }
 
 bool Communicator::hear() noexcept {
@@ -81,9 +87,13 @@ bool Communicator::hear() noexcept {
 
 void Communicator::adopt(const Peers::Notice& notice) noexcept {
   // Every rank names all calls, from the records.
-  if (notice.cause.code == Code::mismatch)
-    if (const auto found = found_again(notice.cause)) return poison(*found);
-  poison(notice.cause, words(notice.cause, notice.reporter, *peers_));
+  try {
+    if (notice.cause.code == Code::mismatch)
+      if (auto found = found_again(notice.cause)) return poison(std::move(*found));
+  } catch (const std::bad_alloc&) {
+    // It says less.
+  }
+  poison(notice.cause, worded([&] { return words(notice.cause, notice.reporter, *peers_); }));
 }
 
 std::optional<Finding> Communicator::found_again(const Cause& cause) const {
@@ -104,7 +114,11 @@ void Communicator::look_at_peers() noexcept {
 
 void Communicator::compare_histories() noexcept {
   if (stopped()) return;
-  if (const auto found = khoro::compare_histories(*peers_)) poison(*found);
+  try {
+    if (auto found = khoro::compare_histories(*peers_)) poison(std::move(*found));
+  } catch (const std::bad_alloc&) {
+    // The next look finds it.
+  }
 }
 
 Code Communicator::async_error() noexcept {
@@ -113,28 +127,30 @@ Code Communicator::async_error() noexcept {
 }
 
 void Communicator::fail(const Operation& operation) noexcept {
-  const Signature& signature = operation.call.signature;
-  const int peer = waited_for(operation);
-  const std::string title = khoro::title(signature, operation.number);
   if (hear()) return;
-  switch (operation.execution->status()) {
-    case Status::mismatch: {
-      const Cause cause = cause_now(Code::mismatch, peer);
-      if (const auto found = compare_records(operation)) return poison(*found);
-      return poison(cause, fmt::format("{}, {}, does not match what {} called; both ends must name "
-                                       "the same calls, counts and types in the same order",
-                                       title, describe(signature), peers_->who(peer)));
-    }
-    case Status::closed: {
-      const Cause cause = cause_now(Code::peer_died, peer);
-      return poison(cause, words(cause, -1, *peers_));
-    }
-    default:
-      return poison(cause_now(Code::remote_error, peer),
-                    fmt::format("{}: {} wrote what no correct rank writes; its memory is damaged "
-                                "or it runs another version",
-                                title, peers_->who(peer)));
+  const Status status = operation.execution->status();
+  const int peer = waited_for(operation);
+  if (status == Status::closed) return poison(cause_in(operation, Code::peer_died, peer));
+  try {
+    if (status == Status::mismatch)
+      if (auto found = compare_records(operation)) return poison(std::move(*found));
+  } catch (const std::bad_alloc&) {
+    // It says less.
   }
+  const Signature& signature = operation.call.signature;
+  const bool differs = status == Status::mismatch;
+  poison(cause_in(operation, differs ? Code::mismatch : Code::remote_error, peer), worded([&] {
+           const std::string call = title(signature, operation.number);
+           if (differs)
+             return fmt::format(
+                 "{}, {}, does not match what {} called; both ends must name the "
+                 "same calls, counts and types in the same order",
+                 call, describe(signature), peers_->who(peer));
+           return fmt::format(
+               "{}: {} wrote what no correct rank writes; its memory is damaged or "
+               "it runs another version",
+               call, peers_->who(peer));
+         }));
 }
 
 void Communicator::start_waiting(Operation& operation, Time now) const noexcept {
@@ -146,6 +162,15 @@ void Communicator::start_waiting(Operation& operation, Time now) const noexcept 
 }
 
 bool Communicator::examine(std::span<Operation* const> operations, Time now) noexcept {
+  try {
+    return look(operations, now);
+  } catch (const std::bad_alloc&) {
+    poison(cause_now(Code::out_of_memory, rank()), "no memory");
+    return false;
+  }
+}
+
+bool Communicator::look(std::span<Operation* const> operations, Time now) {
   if (stopped() || hear()) return false;
   bool due = false;
   for (Operation* operation : operations) {
@@ -163,13 +188,13 @@ bool Communicator::examine(std::span<Operation* const> operations, Time now) noe
   return true;
 }
 
-void Communicator::time_out(const Operation& operation) noexcept {
+void Communicator::time_out(const Operation& operation) {
   const auto limit = std::chrono::duration_cast<std::chrono::milliseconds>(deadline());
   const CallRecord record = record_of(operation);
   Finding finding = timed_out(*peers_, record, waited_for(operation), limit.count());
   const std::string crossed = crossing(*this, record, waited_for(operation));
   if (!crossed.empty()) finding.message += "; " + crossed;
-  poison(finding);
+  poison(std::move(finding));
 }
 
 int Communicator::slowest() const noexcept {
@@ -197,7 +222,7 @@ int Communicator::waited_for(const Operation& operation) const noexcept {
   return operation.execution ? operation.execution->position().peer : slowest();
 }
 
-bool Communicator::peer_has_left(Operation& operation) noexcept {
+bool Communicator::peer_has_left(Operation& operation) {
   const int peer = waited_for(operation);
   if (peer < 0 || peer >= ranks() || !peers_->closed(peer)) {
     operation.left = -1;
@@ -208,7 +233,7 @@ bool Communicator::peer_has_left(Operation& operation) noexcept {
     operation.left = peer;
     return false;
   }
-  poison(cause_now(Code::remote_error, peer),
+  poison(cause_in(operation, Code::remote_error, peer),
          fmt::format("{} needs {}, which has left the communicator; every rank must make the same "
                      "calls before it destroys its communicator: here {}",
                      title(operation.call.signature, operation.number), peers_->who(peer),
@@ -216,7 +241,7 @@ bool Communicator::peer_has_left(Operation& operation) noexcept {
   return true;
 }
 
-bool Communicator::compare(std::span<Operation* const> operations, Time now) noexcept {
+bool Communicator::compare(std::span<Operation* const> operations, Time now) {
   int collective_waits_for = -1;
   for (Operation* operation : operations) {
     operation->next_comparison = later(now, comparisons);
@@ -224,8 +249,8 @@ bool Communicator::compare(std::span<Operation* const> operations, Time now) noe
   }
   page_->stuck(collective_waits_for);
   for (const Operation* operation : operations) {
-    if (const auto found = compare_records(*operation)) {
-      poison(*found);
+    if (auto found = compare_records(*operation)) {
+      poison(std::move(*found));
       return false;
     }
   }
@@ -245,7 +270,7 @@ std::optional<Finding> Communicator::compare_records(const Operation& operation)
                           operation.number);
 }
 
-bool Communicator::look_for_cycle() noexcept {
+bool Communicator::look_for_cycle() {
   Cycle cycle = find_cycle(*peers_, rank());
   if (!cycle.confirms(suspected_)) {
     suspected_ = std::move(cycle);
@@ -256,7 +281,7 @@ bool Communicator::look_for_cycle() noexcept {
   return false;
 }
 
-void Communicator::report_refusal(Operation& operation) const noexcept {
+void Communicator::report_refusal(Operation& operation) const {
   if (operation.reported & Operation::refusal) return;
   const CallRecord record = record_of(operation);
   const bool message = record.signature.point_to_point();
@@ -274,7 +299,7 @@ void Communicator::report_refusal(Operation& operation) const noexcept {
   }
 }
 
-void Communicator::report_crossing(Operation& operation, Time now) const noexcept {
+void Communicator::report_crossing(Operation& operation, Time now) const {
   // Another thread may be about to make the call.
   if (now < operation.first_look + crossing_after || operation.reported & Operation::crossing)
     return;
@@ -284,7 +309,7 @@ void Communicator::report_crossing(Operation& operation, Time now) const noexcep
   log(LogLevel::warn, "{}", text);
 }
 
-void Communicator::report_straggler(Operation& operation, Time now) const noexcept {
+void Communicator::report_straggler(Operation& operation, Time now) const {
   operation.straggler_report = later(now, straggler_after * 6);
   const Signature& signature = operation.call.signature;
   const auto waited = std::chrono::duration_cast<std::chrono::seconds>(now - operation.first_look);

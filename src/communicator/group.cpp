@@ -65,7 +65,7 @@ Progress Batch::advance(Queue& queue) noexcept {
       queue.operation = Operation();
       try {
         communicator_.begin(queue.operation, queue.calls[queue.next]);
-      } catch (const Error&) {
+      } catch (const std::exception&) {
         return Progress::failed;  // begin() has poisoned the communicator, which knows the words
       }
       queue.under_way = true;
@@ -128,57 +128,46 @@ class Together {
 
   Progress advance() noexcept {
     bool moved = false;
-    for (std::size_t i = 0; i < open_.size();) {
-      const Progress progress = open_[i]->advance();
+    close_where([&](Batch& batch) {
+      const Progress progress = batch.advance();
       moved |= progress != Progress::waiting;
-      if (progress == Progress::done || progress == Progress::failed)
-        close(i);
-      else
-        ++i;
-    }
+      return progress == Progress::done || progress == Progress::failed;
+    });
     if (open_.empty()) return Progress::done;
     return moved ? Progress::moved : Progress::waiting;
   }
-
   bool examine(Time now) noexcept {
-    for (std::size_t i = 0; i < open_.size();)
-      if (open_[i]->examine(now))
-        ++i;
-      else
-        close(i);
+    close_where([now](Batch& batch) { return !batch.examine(now); });
     return !open_.empty();
   }
-
   bool stopped() noexcept {
-    for (std::size_t i = 0; i < open_.size();)
-      if (open_[i]->communicator().stopped())
-        close(i);
-      else
-        ++i;
+    close_where([](Batch& batch) { return batch.communicator().stopped(); });
     return open_.empty();
   }
-
   Time wake_by(Time now) const noexcept {
     Time first = never;
     for (const Batch* batch : open_) first = std::min(first, batch->wake_by(now));
     return first;
   }
-
   std::span<const Doorbell> doorbells() const noexcept { return doorbells_; }
 
+  /// The first that has failed; null if none has.
+  const Batch* first_failed() const noexcept { return first_failed_; }
+
  private:
-  void close(std::size_t i) noexcept {
-    if (!first_failed_ && open_[i]->communicator().stopped()) first_failed_ = open_[i];
-    open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(i));
+  template <class Ends>
+  void close_where(Ends ends) noexcept {
+    std::erase_if(open_, [&](Batch* batch) {
+      if (!ends(*batch)) return false;
+      if (!first_failed_ && batch->communicator().stopped()) first_failed_ = batch;
+      return true;
+    });
   }
 
   std::vector<Batch*> open_;
   // Of all communicators to the end: an armed doorbell must be disarmed by who armed it.
   std::vector<Doorbell> doorbells_;
   const Batch* first_failed_ = nullptr;
-
- public:
-  const Batch* first_failed() const noexcept { return first_failed_; }
 };
 
 }  // namespace

@@ -231,27 +231,34 @@ TEST_CASE("who destroys its communicator compares a last time", "[communicator]"
   CHECK(log.count("rank 1 called khoroAllGather(0 x khoroFloat64)") >= 1);
 }
 
-TEST_CASE(
-    "that a rank is stuck is said once for all calls of a group, with whom its collective "
-    "waits for",
-    "[communicator]") {
-  const QuietLog quiet;
-  VirtualJob job(VirtualJob::drawn(1, 3));
-  std::vector<std::byte> memory(1'000);
-  const Call collective{{CallKind::broadcast, Dtype::i32, Reduction::sum, 2, 10},
-                        {memory.data(), memory.data()}};
-  const Call message{{CallKind::recv, Dtype::i32, Reduction::sum, 1, 10},
-                     {nullptr, memory.data() + 500}};
-  Code code = Code::success;
-  job.play(0, [&] {
+namespace {
+
+/// Rank 0 waits in a group for a broadcast from `root`, and for a message from another rank, which
+/// it began to receive last. How that ends.
+void wait_in_group(VirtualJob& job, int root, int sender, Code& code) {
+  job.play(0, [&job, &code, root, sender] {
+    std::vector<std::byte> memory(80);
     Batch group(job.communicator(0));
-    for (const Call& call : {collective, message}) group.add(call);
+    group.add({{CallKind::broadcast, Dtype::i32, Reduction::sum, root, 10},
+               {memory.data(), memory.data()}});
+    group.add(
+        {{CallKind::recv, Dtype::i32, Reduction::sum, sender, 10}, {nullptr, memory.data() + 40}});
     try {
       run_together({&group, 1});
     } catch (const Error& error) {
       code = error.code();
     }
   });
+}
+
+}  // namespace
+
+TEST_CASE("a rank says once for its group that it is stuck, and for whom its collective waits",
+          "[communicator]") {
+  const QuietLog quiet;
+  VirtualJob job(VirtualJob::drawn(1, 3));
+  Code code = Code::success;
+  wait_in_group(job, 2, 1, code);
   RankPage::Stuck stuck;
   job.system().at(job.now() + 200ms, [&] {
     stuck = job.communicator(0).peers().page(0).stuck_times(3);
@@ -261,4 +268,20 @@ TEST_CASE(
   CHECK(code == Code::aborted);
   CHECK(stuck.times == 1);
   CHECK(stuck.peer == 2);
+}
+
+TEST_CASE("a failure names the call of a group that failed, not the one that began last",
+          "[communicator]") {
+  const QuietLog quiet;
+  VirtualJob job(VirtualJob::drawn(2, 3));
+  Code code = Code::success;
+  wait_in_group(job, 1, 2, code);
+  job.leave(1);
+  CHECK(job.run() == test::VirtualSystem::End::all_ended);
+  CHECK(code == Code::remote_error);
+  const auto cause = job.communicator(0).peers().page(0).notice(3);
+  REQUIRE(cause);
+  CHECK(cause->kind == CallKind::broadcast);
+  CHECK(cause->operation == 1);
+  CHECK(cause->culprit == 1);
 }
