@@ -7,7 +7,6 @@
 #include <array>
 #include <chrono>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -82,17 +81,17 @@ class Parent {
  public:
   Parent(khoroComm_t handle, const khoro::Chosen& chosen)
       : claim_(handles().claim(handle)), blocking_(chosen.blocking) {
-    if (!chosen.blocking) claim_->go_on_in_background();
+    if (!chosen.blocking) claim_.go_on_in_background();
   }
   ~Parent() { give_back(); }
-  Communicator& operator*() const noexcept { return **claim_; }
+  Communicator& operator*() const noexcept { return *claim_; }
   void give_back() noexcept {
-    if (claim_ && !blocking_) handles().end_in_background(std::move(*claim_));
-    claim_.reset();
+    khoro::HandleTable::Claim claim = std::move(claim_);
+    if (claim && !blocking_) handles().end_in_background(std::move(claim));
   }
 
  private:
-  std::optional<khoro::HandleTable::Claim> claim_;
+  khoro::HandleTable::Claim claim_;
   bool blocking_;
 };
 struct Returning {
