@@ -150,6 +150,16 @@ class Verify(unittest.TestCase):
                 ("--root: allreduce", "allreduce", "ring", "--ranks", "3", "--root", "1")):
             self.assertIn(said, plan("verify", *arguments, status=2))
 
+    def test_the_options_of_one_call_are_refused_where_none_is_asked_for(self):
+        text = plan("show", "allreduce", "ring", "--ranks", 3)
+        for option, *value in (("--root", 0), ("--root", 1), ("--avg", )):
+            self.assertIn(f"{option}: a file says which call",
+                          self.with_file(text, option, *value, status=2))
+            for arguments in (("--all", ), ("--all", "--ranks", 3), ("allreduce", "ring"),
+                              ("broadcast", "chain", "--ranks", "2..3")):
+                self.assertIn(f"{option}: --all and a range of ranks prove",
+                              plan("verify", *arguments, option, *value, status=2))
+
 
 if __name__ == "__main__":
     unittest.main()

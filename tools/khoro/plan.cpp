@@ -34,11 +34,16 @@ void CallOptions::add_to(CLI::App& command) {
   command.add_flag("--avg", average, "reduce by average instead of a plain sum");
 }
 
+void CallOptions::refuse(std::string_view why) const {
+  if (root || average)
+    throw Error(Code::invalid_argument, fmt::format("{}: {}", root ? "--root" : "--avg", why));
+}
+
 Collective CallOptions::collective(CollectiveKind kind, int ranks) const {
-  const Collective collective{kind, ranks, root, average};
+  const Collective collective{kind, ranks, root.value_or(0), average};
   if (average && !collective.reduces())
     throw Error(Code::invalid_argument, fmt::format("--avg: {} reduces nothing", name(kind)));
-  if (root != 0 && !collective.has_root())
+  if (collective.root != 0 && !collective.has_root())
     throw Error(Code::invalid_argument, fmt::format("--root: {} has no root", name(kind)));
   return collective;
 }

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "algorithms/algorithm.h"
 
@@ -19,9 +21,11 @@ const Algorithm& algorithm_named(const std::string& collective, const std::strin
 
 /// The options --root and --avg of a subcommand, and the call that they make of a plan's name.
 struct CallOptions {
-  int root = 0;
+  std::optional<int> root;
   bool average = false;
   void add_to(CLI::App& command);
+  /// For where no one call is asked for: throws invalid_argument, saying `why`, if one was given.
+  void refuse(std::string_view why) const;
   /// Throws invalid_argument for an option that the collective does not know.
   Collective collective(CollectiveKind kind, int ranks) const;
 };

@@ -182,9 +182,12 @@ int Verification::run() {
   if (what.size() == 1) {
     if (!ranks.empty())
       throw Error(Code::invalid_argument, "--ranks: a file says how many ranks its plan has");
+    call.refuse("a file says which call its plan is for");
     prove_file(what[0]);
   } else {
     const RankRange range = ranks.empty() ? RankRange{} : RankRange::read(ranks);
+    if (all || range.first != range.last)
+      call.refuse("--all and a range of ranks prove roots and averages by themselves");
     if (all) {
       for (const Algorithm* algorithm : algorithms())
         for (int n = range.first; n <= range.last; ++n) prove_variants(*algorithm, n);
