@@ -120,7 +120,8 @@ int Launch::run() {
 void Launch::wait_for_events() {
   const Time now = machine().now();
   std::vector<pollfd> polled = {{signals_.number(), POLLIN, 0},
-                                {guardian_->descriptor(), POLLIN, 0},
+                                // Readable for ever once it has died, which is news only once.
+                                {verdict_ ? -1 : guardian_->descriptor(), POLLIN, 0},
                                 {recorder_.descriptor(), POLLIN, 0},
                                 {listener_.descriptor(now), POLLIN, 0}};
   const std::size_t first_stream = polled.size();
