@@ -5,6 +5,7 @@
  *   blocks       the call returns when its result is there, at latest at the deadline of the
  *                communicator
  *   collective   every rank of the communicator must make the call, in the same order
+ *   local        no other rank need make a call for it
  *   thread-bound one thread at a time per communicator; a second one gets khoroInvalidUsage
  *   thread-safe  any thread, any time
  *   in place     input and output are the same memory in the one way that the function documents;
@@ -13,7 +14,9 @@
  * one is khoroInvalidArgument, never a crash. Errors that come from the arguments alone
  * (khoroInvalidArgument, khoroInvalidUsage) leave the communicator as it was; every other error
  * poisons it: queries, async error, revoke, abort and destroy still work, everything else returns
- * that first cause. khoroGetLastError() has the words. */
+ * that first cause. khoroGetLastError() has the words. In a child that was forked from a process
+ * that uses Khoro every call but khoroGetErrorString() and khoroGetLastError() is
+ * khoroInvalidUsage; a program that the child runs begins anew. */
 #ifndef KHORO_H
 #define KHORO_H
 
@@ -186,10 +189,10 @@ KHORO_API khoroResult_t khoroCommInitAllHost(khoroComm_t* comms, int n);
  * poisoned communicator. */
 KHORO_API khoroResult_t khoroCommFinalize(khoroComm_t comm);
 
-/* Ends this rank's membership and frees it; calls under way on it must have returned. Calls that
- * are queued on streams are waited for, at most for the deadline, which then fails them; abort ends
- * them at once. Blocks no longer than that, and than peers need to see the end of the last call. A
- * second destroy is khoroInvalidArgument.
+/* Ends this rank's membership and frees it. Local, thread-bound; calls under way on it must have
+ * returned. Calls that are queued on streams are waited for, at most for the deadline, which then
+ * fails them; abort ends them at once. Blocks no longer than that, and than peers need to see the
+ * end of the last call. A second destroy is khoroInvalidArgument.
  * Results: khoroSuccess, khoroInvalidArgument, khoroInvalidUsage (another thread is in a call). */
 KHORO_API khoroResult_t khoroCommDestroy(khoroComm_t comm);
 
@@ -210,6 +213,9 @@ KHORO_API khoroResult_t khoroCommRevoke(khoroComm_t comm, int flags);
  * succeeded, because its part needed nothing from the others. Thread-safe, never blocks. */
 KHORO_API khoroResult_t khoroCommGetAsyncError(khoroComm_t comm, khoroResult_t* error);
 
+/* How many ranks the communicator has, and which of them, from 0, this one is. Local, thread-safe,
+ * never block; a poisoned communicator answers too. Results: khoroSuccess, khoroInvalidArgument,
+ * khoroInvalidUsage while it is being made, and why it could not be made. */
 KHORO_API khoroResult_t khoroCommCount(khoroComm_t comm, int* count);
 KHORO_API khoroResult_t khoroCommUserRank(khoroComm_t comm, int* rank);
 
@@ -230,18 +236,19 @@ typedef struct {
 KHORO_API khoroResult_t khoroCommQuery(khoroComm_t comm, khoroStatistics_t* statistics);
 
 /* Operations that begin after this call end within `milliseconds` (1 .. 2^40); the default is 10
- * minutes. Local. Results: khoroSuccess, khoroInvalidArgument. */
+ * minutes. Local, thread-safe. Results: khoroSuccess, khoroInvalidArgument, khoroInvalidUsage while
+ * it is being made and once it was finalized, and the first cause of a poisoned communicator. */
 KHORO_API khoroResult_t khoroCommSetDeadline(khoroComm_t comm, int64_t milliseconds);
 
 /* The collectives. All are collective, thread-bound, and block when `stream` is NULL outside a
  * group; in a group they start and finish at khoroGroupEnd. On a stream the call returns when it is
  * queued. Calls of one communicator run in the order in which they were made, whatever the stream;
  * one that blocks waits for those that are queued, within its deadline. The deadline of a queued
- * call counts from when it begins. Counts are in elements; count 0, on all
- * ranks, is legal and ignores the pointers. Buffers are borrowed until the call has finished;
- * inputs are never written unless in place; on error outputs are undefined. Results: khoroSuccess,
- * khoroInvalidArgument, khoroInvalidUsage, khoroTimeout, khoroMismatch, khoroAborted,
- * khoroPeerDied, khoroRemoteError, khoroOutOfMemory. */
+ * call counts from when it begins. Counts are in elements; count 0, on all ranks, is legal and
+ * ignores the pointers. Buffers are borrowed until the call has finished; inputs are never written
+ * unless in place; on error outputs are undefined. Results: khoroSuccess, khoroInvalidArgument,
+ * khoroInvalidUsage, khoroTimeout, khoroMismatch, khoroAborted, khoroRevoked, khoroPeerDied,
+ * khoroRemoteError, khoroOutOfMemory. */
 
 /* recvbuff[i] = reduction of sendbuff[i] over all ranks. In place: sendbuff == recvbuff. */
 KHORO_API khoroResult_t khoroAllReduce(const void* sendbuff, void* recvbuff, size_t count,
@@ -270,20 +277,23 @@ KHORO_API khoroResult_t khoroReduceScatter(const void* sendbuff, void* recvbuff,
 KHORO_API khoroResult_t khoroBarrier(khoroComm_t comm, khoroStream_t stream);
 
 /* Point to point: the k-th send to a peer meets the k-th receive from it; both ends name the same
- * count and type. Not collective. A send may return before its receiver has come, when the data
- * fits in buffers. To oneself: only within a group that holds both. */
+ * count and type. Not collective; thread-bound. Alone and without a stream they block, but a send
+ * may return before its receiver has come, when the data fits in buffers. Groups, streams, counts
+ * and the borrowing of buffers are as for the collectives. To oneself: only within a group that
+ * holds both. Results: as of the collectives; khoroInvalidUsage also for one to oneself alone. */
 KHORO_API khoroResult_t khoroSend(const void* sendbuff, size_t count, khoroDataType_t datatype,
                                   int peer, khoroComm_t comm, khoroStream_t stream);
 KHORO_API khoroResult_t khoroRecv(void* recvbuff, size_t count, khoroDataType_t datatype, int peer,
                                   khoroComm_t comm, khoroStream_t stream);
 
 /* What this thread calls between the two starts and finishes at the end of the outermost group,
- * which drives all communicators of the thread together. Collectives of one communicator run in the
- * order of their calls; sends and receives progress beside them and beside each other, in order per
- * peer. Arguments are checked at the call; what else fails, fails khoroGroupEnd. Calls on streams
- * are queued at the group's end, as one step of each stream per communicator; the steps of several
- * communicators run beside each other. khoroGroupEnd does not wait for a communicator that all has
- * its calls on streams. Results of khoroGroupEnd: those of the calls in it, and khoroInvalidUsage
+ * which drives all communicators of the thread together. Thread-safe: each thread has groups of its
+ * own. Collectives of one communicator run in the order of their calls; sends and receives progress
+ * beside them and beside each other, in order per peer. Arguments are checked at the call; what
+ * else fails, fails khoroGroupEnd. Calls on streams are queued at the group's end, as one step of
+ * each stream per communicator; the steps of several communicators run beside each other.
+ * khoroGroupEnd does not wait for a communicator that has all its calls on streams. Results of
+ * khoroGroupStart: khoroSuccess; of khoroGroupEnd: those of the calls in it, and khoroInvalidUsage
  * without a start. */
 KHORO_API khoroResult_t khoroGroupStart(void);
 KHORO_API khoroResult_t khoroGroupEnd(void);
@@ -358,7 +368,9 @@ KHORO_API khoroResult_t khoroEventCallback(khoroEvent_t event, khoroEventFn call
                                            void* context);
 
 /* Log lines go to `sink` (level: 1 error, 2 warning, 3 info, 4 trace) instead of standard error,
- * from any thread; NULL means standard error again. Thread-safe. The sink must not call Khoro. */
+ * from any thread; NULL means standard error again. The sink must not call Khoro. Thread-safe; when
+ * it has returned the sink before is not called any more, so its context may be freed. Results:
+ * khoroSuccess. */
 typedef void (*khoroLogCallback)(void* context, int level, const char* line);
 KHORO_API khoroResult_t khoroSetLogCallback(khoroLogCallback sink, void* context);
 

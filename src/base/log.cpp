@@ -13,7 +13,8 @@ namespace {
 struct Log {
   std::atomic<LogLevel> level{LogLevel::warn};
   // Held while a line is written, so that lines are whole and a sink that was replaced is not
-  // called any more. Recursive, because a caller's sink may call the library, which may log.
+  // called any more. Recursive, so that a sink that calls the library, which it must not, and so
+  // logs, does not hang.
   std::recursive_mutex mutex;
   LogSink sink = nullptr;
   void* context = nullptr;
