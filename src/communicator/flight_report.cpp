@@ -9,9 +9,9 @@
 #include <tuple>
 #include <utility>
 
+#include "base/ranks.h"
 #include "communicator/cycle.h"
 #include "communicator/report.h"
-#include "rendezvous/meeting.h"
 
 namespace khoro {
 namespace {
@@ -142,10 +142,6 @@ std::string call_lacking(const Sighting& rank, std::span<const Sighting> ranks,
   return text;
 }
 
-std::string who(const RankGroup& group) {
-  return fmt::format("rank{} {}", group.ranks.size() == 1 ? "" : "s", list_of(group.ranks));
-}
-
 auto words_of(const RankAccount& account) {
   return std::tie(account.finished, account.under_way, account.verdict, account.detail);
 }
@@ -215,40 +211,40 @@ std::string headline(std::span<const RankGroup> groups) {
   for (const RankGroup& each : groups)
     if (each.account.verdict == worst.account.verdict)
       worst.ranks.insert(each.ranks.begin(), each.ranks.end());
+  const std::string ranks = ranks_in_words(worst.ranks);
   const bool one = worst.ranks.size() == 1;
   switch (worst.account.verdict) {
     case Verdict::dead:
     case Verdict::stopped:
     case Verdict::between_calls:
     case Verdict::in_call:
-      return fmt::format("{} {} {}", who(worst), one ? "is" : "are", name(worst.account.verdict));
+      return fmt::format("{} {} {}", ranks, one ? "is" : "are", name(worst.account.verdict));
     case Verdict::mismatch:
-      return who(worst) + (one ? " made another call than most" : " made calls that differ");
+      return ranks + (one ? " made another call than most" : " made calls that differ");
     case Verdict::not_called:
-      return fmt::format("{} {} not called {}", who(worst), one ? "has" : "have",
-                         worst.account.detail);
+      return fmt::format("{} {} not called {}", ranks, one ? "has" : "have", worst.account.detail);
     case Verdict::cycle:
-      return who(worst) + " wait for each other in a cycle";
+      return ranks + " wait for each other in a cycle";
     case Verdict::aborted:
     case Verdict::revoked:
-      return fmt::format("{} {} the communicator", who(worst), name(worst.account.verdict));
+      return fmt::format("{} {} the communicator", ranks, name(worst.account.verdict));
     case Verdict::left:
       break;
   }
-  return fmt::format("{} {} left the communicator", who(worst), one ? "has" : "have");
+  return fmt::format("{} {} left the communicator", ranks, one ? "has" : "have");
 }
 
 std::vector<std::string> lines_of(std::span<const RankGroup> groups) {
   std::vector<std::string> lines;
   for (const RankGroup& each : groups) {
     const RankAccount& account = each.account;
-    lines.push_back(fmt::format("{}{}: {}{}{}; last finished: {}; under way: {}", who(each),
-                                account.pid == 0 ? "" : fmt::format(" (process {})", account.pid),
-                                name(account.verdict),
-                                account.detail.empty()                   ? ""
-                                : account.verdict == Verdict::not_called ? " "
-                                                                         : ", ",
-                                account.detail, account.finished, account.under_way));
+    lines.push_back(fmt::format(
+        "{}{}: {}{}{}; last finished: {}; under way: {}", ranks_in_words(each.ranks),
+        account.pid == 0 ? "" : fmt::format(" (process {})", account.pid), name(account.verdict),
+        account.detail.empty()                   ? ""
+        : account.verdict == Verdict::not_called ? " "
+                                                 : ", ",
+        account.detail, account.finished, account.under_way));
   }
   return lines;
 }

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/ranks.h"
 #include "base/system.h"
 
 namespace khoro {

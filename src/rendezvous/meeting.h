@@ -100,9 +100,4 @@ class Meeting {
   int refusals_ = 0;
 };
 
-/// "1, 3-5": for messages.
-std::string list_of(const std::set<int>& ranks);
-/// The same with "rank" or "ranks" before it.
-std::string ranks_in_words(const std::set<int>& ranks);
-
 }  // namespace khoro

@@ -14,10 +14,10 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/ranks.h"
 #include "base/random.h"
 #include "base/system.h"
 #include "launch_sessions.h"
-#include "rendezvous/meeting.h"
 #include "rendezvous/unique_id.h"
 
 namespace khoro::tool {

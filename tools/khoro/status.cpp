@@ -15,13 +15,13 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/ranks.h"
 #include "base/packet_socket.h"
 #include "base/process_stat.h"
 #include "base/system.h"
 #include "commands.h"
 #include "communicator/flight_report.h"
 #include "launch_status.h"
-#include "rendezvous/meeting.h"
 #include "table.h"
 
 namespace khoro::tool {
