@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <map>
@@ -15,9 +13,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/ranks.h"
 #include "base/packet_socket.h"
 #include "base/process_stat.h"
+#include "base/ranks.h"
 #include "base/system.h"
 #include "commands.h"
 #include "communicator/flight_report.h"
@@ -70,9 +68,8 @@ std::vector<JobFound> find_jobs(pid_t only) {
 }
 
 std::optional<std::string> receive(const JobFound& job, Time until) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - machine().now()).count();
   pollfd one{job.socket.number(), POLLIN, 0};
-  if (::poll(&one, 1, static_cast<int>(std::max<std::int64_t>(left, 0))) != 1) return std::nullopt;
+  if (::poll(&one, 1, milliseconds_until(until)) != 1) return std::nullopt;
   StatusReply reply;
   std::vector<Descriptor> memory;
   if (receive_packet(job.socket, std::as_writable_bytes(std::span(&reply, 1)), memory, 1) !=
