@@ -26,20 +26,11 @@ Log& the_log() noexcept {
   return log;
 }
 
-const char* name(LogLevel level) noexcept {
-  switch (level) {
-    case LogLevel::off:
-      return "off";
-    case LogLevel::error:
-      return "error";
-    case LogLevel::warn:
-      return "warn";
-    case LogLevel::info:
-      return "info";
-    case LogLevel::trace:
-      return "trace";
-  }
-  return "";
+std::string_view name(LogLevel level) noexcept {
+  std::string_view names = level_names;
+  for (int before = static_cast<int>(level); before > 0; --before)
+    names.remove_prefix(names.find('|') + 1);
+  return names.substr(0, names.find('|'));
 }
 
 void write_whole(const char* text, std::size_t bytes) noexcept {
@@ -53,6 +44,12 @@ void write_whole(const char* text, std::size_t bytes) noexcept {
 }
 
 }  // namespace
+
+std::optional<LogLevel> level_named(std::string_view named) noexcept {
+  for (int number = 0; number <= static_cast<int>(LogLevel::trace); ++number)
+    if (const auto level = static_cast<LogLevel>(number); name(level) == named) return level;
+  return {};
+}
 
 void set_log_sink(LogSink sink, void* context) noexcept {
   Log& log = the_log();

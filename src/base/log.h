@@ -5,12 +5,18 @@
 
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <string>
 #include <string_view>
 
 namespace khoro {
 
 enum class LogLevel : std::uint8_t { off, error, warn, info, trace };
+
+/// As users write them, by number.
+inline constexpr std::string_view level_names = "off|error|warn|info|trace";
+/// Nothing if it is none of these names.
+std::optional<LogLevel> level_named(std::string_view name) noexcept;
 
 /// Where log lines go: standard error, or the caller's callback. Thread-safe; a line is written
 /// whole. One line says one thing, lower case, "what: cause", and is written once, where it was

@@ -31,7 +31,7 @@ using S = Settings;
 using enum SettingType;
 
 constexpr SettingRow table[] = {
-    {"KHORO_LOG", choice, "warn", "off|error|warn|info|trace", Scope::process,
+    {"KHORO_LOG", choice, "warn", level_names, Scope::process,
      "What is logged to standard error or the caller's callback.", &S::log},
     {"KHORO_DEADLINE", milliseconds, "10min", "1..604800000", Scope::rank,
      "How long an operation may take before it fails.", &S::deadline_ms},

@@ -18,12 +18,6 @@
 namespace khoro {
 namespace {
 
-constexpr std::pair<std::string_view, LogLevel> levels[] = {{"off", LogLevel::off},
-                                                            {"error", LogLevel::error},
-                                                            {"warn", LogLevel::warn},
-                                                            {"info", LogLevel::info},
-                                                            {"trace", LogLevel::trace}};
-
 /// What must be the same on all ranks.
 std::string facts(const Settings& settings, int ranks) {
   return fmt::format("layout={:016x}\ntopology={:016x}\n{}", RankPage::magic_word,
@@ -47,8 +41,7 @@ Key job_key(const Settings& settings) {
 
 Settings settings_for(const std::string& chosen) {
   Settings settings = Settings::from_environment(chosen);
-  for (const auto& [name, level] : levels)
-    if (settings.log == name) set_log_level(level);
+  if (const auto level = level_named(settings.log)) set_log_level(*level);
 #ifdef KHORO_TEST_SWITCHES
   lose_wakeups(static_cast<std::uint64_t>(settings.lose_wakeup));
   shm::publish_early(static_cast<std::uint64_t>(settings.publish_early));

@@ -11,6 +11,7 @@
 #include "support/catch.h"
 
 using namespace khoro;
+using test::CapturedLog;
 
 TEST_CASE("only lines of a level that is on reach the sink", "[base]") {
   CapturedLog captured;
@@ -22,6 +23,15 @@ TEST_CASE("only lines of a level that is on reach the sink", "[base]") {
   log(LogLevel::error, "gone: rank {}", 1);
   set_log_level(LogLevel::warn);
   CHECK(captured.lines() == std::vector<std::string>{"slow: rank 3", "plan: tree"});
+}
+
+TEST_CASE("levels are known by the names that users write", "[base]") {
+  CHECK(level_named("off") == LogLevel::off);
+  CHECK(level_named("warn") == LogLevel::warn);
+  CHECK(level_named("trace") == LogLevel::trace);
+  CHECK_FALSE(level_named("warning"));
+  CHECK_FALSE(level_named("off|error"));
+  CHECK_FALSE(level_named(""));
 }
 
 TEST_CASE("lines of several threads stay whole", "[base]") {
