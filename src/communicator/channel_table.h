@@ -5,10 +5,17 @@
 #include <memory>
 #include <utility>
 
+#include "base/settings.h"
 #include "executor/execution.h"
 #include "transport/transport.h"
 
 namespace khoro {
+
+/// The shape of every channel of a communicator.
+inline ChannelShape shape_of(const Settings& settings) noexcept {
+  return {static_cast<std::uint32_t>(settings.slots),
+          static_cast<std::uint32_t>(settings.slot_bytes)};
+}
 
 /// The open ends of one rank's channels, by peer and index. Opens an end when it is first asked for
 /// and keeps it. Borrows the transport. Thread-compatible.

@@ -39,8 +39,7 @@ Communicator::Communicator(Parts parts)
       witness_(std::move(parts.witness)),
       peers_(std::move(parts.peers)),
       transport_(std::move(parts.transport)),
-      channels_(*transport_, {static_cast<std::uint32_t>(parts.settings.slots),
-                              static_cast<std::uint32_t>(parts.settings.slot_bytes)}),
+      channels_(*transport_, shape_of(parts.settings)),
       plans_(peers_->rank(), peers_->ranks(), parts.settings, channels_),
       sends_(peers_->ranks()),
       recvs_(peers_->ranks()) {

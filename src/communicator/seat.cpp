@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "communicator/channel_table.h"
 #include "communicator/log_witness.h"
 #include "communicator/process.h"
 #include "communicator/recorder.h"
@@ -22,11 +23,6 @@ namespace {
 /// How many channels to each peer a rank has room for; plans of today use two and the messages of
 /// sends one. Memory is sparse, so what is not opened costs nothing.
 constexpr int channels_per_peer = 16;
-
-ChannelShape shape_of(const Settings& settings) {
-  return {static_cast<std::uint32_t>(settings.slots),
-          static_cast<std::uint32_t>(settings.slot_bytes)};
-}
 
 /// Cores that this process may use.
 int cores() noexcept {

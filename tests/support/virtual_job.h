@@ -160,11 +160,9 @@ class VirtualJob {
   };
 
   static std::size_t at(int rank) noexcept { return static_cast<std::size_t>(rank); }
-  ChannelShape shape() const noexcept {
-    return {static_cast<std::uint32_t>(setup_.settings.slots),
-            static_cast<std::uint32_t>(setup_.settings.slot_bytes)};
+  std::uint64_t area_bytes() const {
+    return shm::area_bytes(ranks(), 4, shape_of(setup_.settings));
   }
-  std::uint64_t area_bytes() const { return shm::area_bytes(ranks(), 4, shape()); }
 
   void seat(int rank) {
     Seat& seat = seats_.emplace_back();
