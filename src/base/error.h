@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cerrno>
 #include <stdexcept>
 #include <string>
 
@@ -53,6 +54,9 @@ class Error : public std::runtime_error {
  private:
   Code code_;
 };
+
+/// The text of an errno. Unlike strerror() it may be asked for while other threads fail too.
+std::string words_of_errno(int number = errno);
 
 /// Throws a `system_error`, or `out_of_memory` for ENOMEM, whose message is "`what`: " and the text
 /// of the current errno.

@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstddef>
 #include <cstring>
 
@@ -128,7 +127,7 @@ Key read_job_key(int descriptor) {
   throw Error(Code::invalid_argument,
               fmt::format("KHORO_KEY_FD is {}, which holds no key ({}): the descriptor was closed "
                           "between the launcher and this call; start the program with `khoro run`",
-                          descriptor, size < 0 ? std::strerror(errno) : "too short"));
+                          descriptor, size < 0 ? words_of_errno() : "too short"));
 }
 
 Key read_job_key(const std::string& path) {
@@ -143,7 +142,7 @@ Key read_job_key(const std::string& path) {
     refuse(
         fmt::format("cannot be read: {}; make it with `(umask 077; head -c 32 /dev/urandom > "
                     "FILE)`",
-                    std::strerror(errno)));
+                    words_of_errno()));
   if (!S_ISREG(status.st_mode)) refuse("is no file; name one that holds the job's key");
   if (status.st_uid != ::geteuid())
     refuse(fmt::format("belongs to user {} and not to this one ({}); use a file of your own",

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <string.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -153,7 +152,7 @@ void Launch::wait_for_events() {
 void Launch::write_output() {
   output_.write_some();
   if (const int cause = output_.take_fault()) {
-    say(fmt::format("not all output could be written: {}", ::strerror(cause)));
+    say(fmt::format("not all output could be written: {}", words_of_errno(cause)));
     output_lost_ = true;
   }
   error_.write_some();

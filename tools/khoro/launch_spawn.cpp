@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 #include "base/error.h"
 
@@ -138,7 +137,7 @@ Spawned spawn(const Job& job, int index, SessionList& sessions) {
   if (size == sizeof cause) {
     ::waitpid(process, nullptr, 0);
     throw Error(Code::invalid_argument,
-                fmt::format("cannot run '{}': {}{}", arguments[0], std::strerror(cause),
+                fmt::format("cannot run '{}': {}{}", arguments[0], words_of_errno(cause),
                             cause == ENOENT ? ", neither beside khoro nor on PATH" : ""));
   }
   return {process, std::move(output.read), std::move(error.read)};

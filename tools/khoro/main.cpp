@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <exception>
 #include <string_view>
 
@@ -41,7 +39,7 @@ int run(int argc, char** argv) {
 /// So that a plan cut short by a full disk is not taken for the whole. Status as of the program.
 int finish_output(int status) {
   if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return status;
-  fmt::print(stderr, "khoro: not all output could be written: {}\n", std::strerror(errno));
+  fmt::print(stderr, "khoro: not all output could be written: {}\n", khoro::words_of_errno());
   return khoro::tool::found_something;
 }
 
