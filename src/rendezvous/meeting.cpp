@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t most_half_open = 64;
 constexpr Duration handshake_patience = 3s;
-constexpr Duration pause = 20ms;
+constexpr Duration pause_without_descriptors = 20ms;
 constexpr int most_audit_lines = 10;
 constexpr const char* no_descriptors =
     "the process that serves the meeting has no descriptors left for those of all ranks; raise its "
@@ -319,7 +319,11 @@ void Meeting::check_clock(Time now) {
     if (visitor->stage == Visitor::Stage::leaving && now >= visitor->give_up)
       visitor->stage = Visitor::Stage::gone;
     if (visitor->half_open() && now >= visitor->give_up)
-      refuse(*visitor, {Code::timeout, "it did not finish the handshake in 3 s", false}, now);
+      refuse(
+          *visitor,
+          {Code::timeout,
+           fmt::format("it did not finish the handshake in {} s", handshake_patience / 1s), false},
+          now);
   }
   if (now >= deadline_) give_up(now);
 }

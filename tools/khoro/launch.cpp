@@ -13,8 +13,8 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/ranks.h"
 #include "base/random.h"
+#include "base/ranks.h"
 #include "base/system.h"
 #include "launch_sessions.h"
 #include "rendezvous/unique_id.h"
@@ -174,7 +174,9 @@ void Launch::take_signals() {
 void Launch::interrupt() {
   reported_ = true;
   if (++interrupts_ == 1) {
-    say("interrupted: passed on to all ranks, which have 2 s to end; once more kills them");
+    say(fmt::format(
+        "interrupted: passed on to all ranks, which have {} s to end; once more kills them",
+        patience_after_interrupt / 1s));
     end_at(machine().now() + patience_after_interrupt);
     // What Ctrl-C does to a group in the foreground.
     for (Process& process : processes_)

@@ -18,6 +18,9 @@
 
 namespace khoro::tool {
 
+/// What survivors of a failure have to find out, report, and end by themselves.
+inline constexpr Duration survivors_patience = std::chrono::seconds(2);
+
 /// What the user of `khoro run` may choose beside the job itself.
 struct LaunchOptions {
   bool tags = true;

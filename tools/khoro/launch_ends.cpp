@@ -17,8 +17,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// What survivors of a failure have to find out, report, and end by themselves.
-constexpr Duration survivors_patience = 2s;
 /// How long a process takes at most from closing its files to its end.
 constexpr Duration dying_patience = 1s;
 /// Between a failure and its report: the ranks tell each other within this.
@@ -95,7 +93,9 @@ void Launch::note_end(std::size_t index, int code, int status) {
   }
   verdict_ = process.status;
   const std::string end = fmt::format("{} {}", name_of(index), process.end);
-  say(end + (all_ended() ? "" : "; the other ranks have 2 s to report"));
+  say(end + (all_ended()
+                 ? ""
+                 : fmt::format("; the other ranks have {} s to report", survivors_patience / 1s)));
   end_at(machine().now() + survivors_patience);
   report_soon();
   if (!all_ended()) pass_on(index, end);

@@ -9,14 +9,12 @@
 
 #include "base/log.h"
 #include "base/system.h"
+#include "launch.h"
 #include "rendezvous/meeting.h"
 #include "rendezvous/membership.h"
 
 namespace khoro::tool {
 namespace {
-
-/// As long as the survivors of a failure have.
-constexpr Duration patience = std::chrono::seconds(2);
 
 /// In place of rank 0, which would have served the meeting and has ended.
 void call_off(const UniqueId& id, const Error& reason) {
@@ -38,7 +36,8 @@ void call_off(const UniqueId& id, const Error& reason) {
     if (obituary.first_rank == 0)
       call_off(id, reason);
     else
-      decline(id, obituary.ranks, obituary.first_rank, reason, machine().now() + patience);
+      decline(id, obituary.ranks, obituary.first_rank, reason,
+              machine().now() + survivors_patience);
   } catch (...) {
     // The ranks find it out by their deadline, or were beyond init.
   }
