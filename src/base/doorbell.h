@@ -31,8 +31,6 @@ class Doorbell {
   Doorbell() = default;
   Doorbell(DoorbellWord& word, int descriptor) : word_(&word), descriptor_(descriptor) {}
 
-  bool exists() const noexcept { return word_ != nullptr; }
-
   /// Any thread. Costs one load while nobody sleeps. The work was made visible by a seq_cst
   /// read-modify-write.
   void ring() const noexcept {

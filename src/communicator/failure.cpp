@@ -37,7 +37,7 @@ Cause Communicator::cause_now(Code code, int culprit) const noexcept {
 }
 
 bool Communicator::latch(const Cause& cause, std::string message) noexcept {
-  if (!poison_.latch(cause, std::move(message))) return false;
+  if (!poison_.latch(cause.code, std::move(message))) return false;
   page_->post(cause);
   peers_->ring();
   doorbell_.ring();

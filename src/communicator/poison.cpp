@@ -5,12 +5,11 @@
 
 namespace khoro {
 
-bool Poison::latch(const Cause& cause, std::string message) noexcept {
+bool Poison::latch(Code code, std::string message) noexcept {
   const std::lock_guard lock(mutex_);
   if (latched()) return false;
-  cause_ = cause;
   message_ = std::move(message);
-  code_.store(cause.code, std::memory_order_release);  // pairs with latched()
+  code_.store(code, std::memory_order_release);  // pairs with latched()
   return true;
 }
 

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <string>
 
-#include "communicator/rank_page.h"
+#include "base/error.h"
 
 namespace khoro {
 
@@ -17,15 +17,13 @@ class Poison {
   Code code() const noexcept { return code_.load(std::memory_order_acquire); }
 
   /// False if another cause was first.
-  bool latch(const Cause& cause, std::string message) noexcept;
+  bool latch(Code code, std::string message) noexcept;
 
-  /// Precondition of both: latched(). What they refer to is constant from then on.
-  const Cause& cause() const noexcept { return cause_; }
+  /// Precondition: latched(). What it refers to is constant from then on.
   const std::string& message() const noexcept { return message_; }
 
  private:
   std::mutex mutex_;
-  Cause cause_;
   std::string message_;
   std::atomic<Code> code_{Code::success};
 };

@@ -41,7 +41,6 @@ class Guardian {
   Guardian(const Guardian&) = delete;
   Guardian& operator=(const Guardian&) = delete;
 
-  pid_t process() const noexcept { return process_; }
   /// Readable once it has died.
   int descriptor() const noexcept { return pidfd_.number(); }
 
