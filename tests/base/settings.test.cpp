@@ -12,6 +12,8 @@
 #include "support/scoped_environment.h"
 
 using namespace khoro;
+using test::CapturedLog;
+using test::ScopedEnvironment;
 
 namespace {
 

@@ -21,6 +21,8 @@
 #include "support/scoped_environment.h"
 
 using namespace khoro;
+using test::CapturedLog;
+using test::ScopedEnvironment;
 
 #ifdef KHORO_TEST_SWITCHES
 namespace {

@@ -15,6 +15,7 @@
 
 using namespace khoro;
 using namespace std::chrono_literals;
+using test::open_descriptors;
 
 namespace {
 

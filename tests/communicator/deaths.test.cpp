@@ -15,6 +15,7 @@
 #include "support/virtual_job.h"
 
 using namespace khoro;
+using test::QuietLog;
 using test::Script;
 using test::VirtualJob;
 

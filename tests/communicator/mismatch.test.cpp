@@ -18,7 +18,9 @@
 using namespace khoro;
 using namespace std::chrono_literals;
 using Catch::Contains;
-using khoro::test::VirtualJob;
+using test::CapturedLog;
+using test::QuietLog;
+using test::VirtualJob;
 
 namespace {
 

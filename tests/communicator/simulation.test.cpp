@@ -11,7 +11,8 @@
 #include "support/virtual_job.h"
 
 using namespace khoro;
-using khoro::test::VirtualJob;
+using test::QuietLog;
+using test::VirtualJob;
 
 namespace {
 

@@ -13,6 +13,7 @@
 #include "support/child.h"
 
 using namespace khoro;
+using test::CapturedLog;
 
 namespace {
 

@@ -12,6 +12,8 @@
 #include "support/descriptors.h"
 
 using namespace khoro;
+using test::CapturedLog;
+using test::open_descriptors;
 
 namespace {
 

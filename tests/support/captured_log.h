@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 
-namespace khoro {
+namespace khoro::test {
 
 /// Collects the log lines of a scope. One at a time.
 class CapturedLog {
@@ -48,4 +48,4 @@ class QuietLog {
   ~QuietLog() { set_log_level(LogLevel::warn); }
 };
 
-}  // namespace khoro
+}  // namespace khoro::test

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-namespace khoro {
+namespace khoro::test {
 
 /// How many descriptors this process has open.
 inline int open_descriptors() {
@@ -12,4 +12,4 @@ inline int open_descriptors() {
   return count - 1;  // the directory itself
 }
 
-}  // namespace khoro
+}  // namespace khoro::test

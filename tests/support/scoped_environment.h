@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-namespace khoro {
+namespace khoro::test {
 
 /// Sets an environment variable for a scope and removes it at the end.
 class ScopedEnvironment {
@@ -21,4 +21,4 @@ class ScopedEnvironment {
   std::string name_;
 };
 
-}  // namespace khoro
+}  // namespace khoro::test
