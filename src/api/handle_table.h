@@ -24,8 +24,7 @@ class StreamWorker;
 /// claim tells whether that may be so by the same word that keeps out other threads.
 class HandleTable {
  public:
-  /// Takes the communicator over. Throws out_of_memory when there are too many.
-  /// NULL for none.
+  /// Takes the communicator over; NULL for none. Throws out_of_memory when there are too many.
   khoroComm_t add(std::unique_ptr<Communicator> communicator, const Chosen& chosen);
   /// Begins to make one; its handle is good for looking, aborting and destroying at once, and for
   /// calls once it is made. Throws `Error`.

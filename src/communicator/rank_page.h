@@ -67,7 +67,7 @@ class RankPage {
 
   // The writer's side: the owning rank, one thread at a time.
 
-  /// Records the begin of a collective and chains it. Plain stores and one release.
+  /// Records the begin of a collective and chains it. Stores, no read-modify-write.
   void begin(const CallRecord& call) noexcept;
   void finish(std::uint64_t number) noexcept;
   /// Records the begin of a send or receive, and returns its place.
@@ -82,15 +82,18 @@ class RankPage {
   /// Says that its calls under way could not go on when they were tried just now. `peer` is whom a
   /// collective waits for; -1: unknown.
   void stuck(int peer) noexcept;
+
   // These two may be called from any thread, and doorbells may be rung right after them.
 
   /// Tells the first cause; the caller sees to it that it is posted once.
   void post(const Cause& cause) noexcept;
-  /// On the page of rank 0, by any rank: true for the first to ask, who then reports a failure to
-  /// the log for all.
-  bool claim_report() noexcept { return claimed_.exchange(1, std::memory_order_relaxed) == 0; }
   /// Says that the rank leaves in order and needs nobody any more.
   void close() noexcept { closed_.exchange(1, std::memory_order_seq_cst); }
+
+  // Any rank's, on the page of rank 0.
+
+  /// True for the first to ask, who then reports a failure to the log for all.
+  bool claim_report() noexcept { return claimed_.exchange(1, std::memory_order_relaxed) == 0; }
 
   // The reader's side: any process.
 

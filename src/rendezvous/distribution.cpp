@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 /// Descriptors under way count against a limit of the user: keep them few.
 constexpr std::size_t most_in_flight = 250;
-constexpr Duration pause = 10ms;
+constexpr Duration pause_between_sends = 10ms;
 
 std::string_view take_line(std::string_view& text) {
   auto end = std::min(text.find('\n'), text.size());
@@ -104,7 +104,7 @@ bool Meeting::send_members(Visitor& visitor, Time now) {
       return true;
     case PacketStatus::again:
     case PacketStatus::exhausted:
-      send_again_at_ = now + pause;
+      send_again_at_ = now + pause_between_sends;
       return false;
     default:
       left(visitor, now);

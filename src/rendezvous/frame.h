@@ -27,7 +27,8 @@ namespace khoro {
 ///     prepared                         ->     (all ranks are prepared)
 ///                                      <-     complete
 ///
-/// At any time the host may send `failure` and either side may close.
+/// In place of its introduction, or at any time after it, a joiner may leave: it sends `declined`
+/// and its reason as `text`. At any time the host may send `failure` and either side may close.
 enum class FrameKind : std::uint8_t {
   hello = 1,
   challenge = 2,

@@ -132,7 +132,7 @@ void Meeting::accept_visitors(Time now) {
     if (accepted.exhausted) {
       // They wait in the listener's queue until descriptors are free again.
       pause_listening();
-      listen_again_at_ = now + pause;
+      listen_again_at_ = now + pause_without_descriptors;
       exhausted_ = true;
     }
     if (!accepted.socket) return;

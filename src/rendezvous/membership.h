@@ -56,9 +56,9 @@ struct Until {
 /// and receives everybody's. A `Meeting` serves at the other end. Blocks until all ranks have come
 /// and prepared. Any thread; each rank once. Throws `Error`, on all ranks alike where it concerns
 /// all: timeout naming the ranks that did not come, peer_died naming the one that left, aborted
-/// naming the one that was interrupted,
-/// remote_error with the reason of the rank whose `prepare` threw or that declined, mismatch for
-/// facts, invalid_argument for a rank that was there already or unequal sizes.
+/// naming the one that was interrupted, remote_error with the reason of the rank whose `prepare`
+/// threw or that declined, mismatch for facts, invalid_argument for a rank that was there already
+/// or unequal sizes.
 Membership join(const UniqueId& id, Guest guest, const Until& until, const Prepare& prepare = {});
 
 /// Says, in place of join(), why this rank does not come: the others fail at once rather than at

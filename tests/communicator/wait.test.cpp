@@ -148,8 +148,8 @@ struct Turn {
   std::span<const Doorbell> doorbells() const noexcept { return {&bell, 1}; }
 };
 
-/// Two threads that sleep at once when they wait take `rounds` turns; none
-/// sleeps longer than `limit` at a time.
+/// Two threads that sleep at once when they wait take `rounds` turns; none sleeps longer than
+/// `limit` at a time.
 void take_turns(CountingSystem& system, int rounds, Duration limit) {
   std::array<DoorbellWord, 2> words{};
   const std::array<Doorbell, 2> bells{Doorbell(words[0], -1), Doorbell(words[1], -1)};
