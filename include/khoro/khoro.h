@@ -123,8 +123,8 @@ KHORO_API khoroResult_t khoroGetVersion(int* version);
 KHORO_API const char* khoroGetErrorString(khoroResult_t result);
 
 /* What the last failed call of this thread said: what was wrong, where, and what to do. `comm` is
- * ignored unless it is poisoned: then it is its first cause. Thread-safe. The string belongs to the
- * library and lives until the next call of this thread. */
+ * ignored unless it is poisoned, or could not be made: then it is why. Thread-safe. The string
+ * belongs to the library and lives until the next call of this thread. */
 KHORO_API const char* khoroGetLastError(khoroComm_t comm);
 
 /* Makes an id and listens for the ranks that will present it, until the communicator is made or the
