@@ -56,7 +56,19 @@ PlanTable::PlanTable(int rank, int ranks, const Settings& settings, Ends& ends)
       slots_(static_cast<int>(settings.slots)),
       ends_(ends) {
   if (!settings.algorithm.empty()) force(settings.algorithm);
-  if (!settings.plan_file.empty()) read_given_plan(settings.plan_file);
+  if (settings.plan_file.empty())
+    check_slots_for_all();
+  else
+    read_given_plan(settings.plan_file);
+}
+
+/// Now, for all ranks together, and not at a call that only some of them may have reached.
+void PlanTable::check_slots_for_all() const {
+  for (const Algorithm* row : algorithms()) {
+    const Collective collective{row->collective, topology_.ranks(), 0, false};
+    const Choice choice = khoro::choose(collective, 0, topology_, slots_);
+    check_slots(*choice.algorithm, collective.ranks, slots_);
+  }
 }
 
 void PlanTable::force(const std::string& setting) {

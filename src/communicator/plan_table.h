@@ -44,6 +44,7 @@ class PlanTable {
   Choice choose(const Signature& signature, const Collective& collective) const;
   Entry& make(const Collective& collective, const Choice& choice);
   void force(const std::string& setting);
+  void check_slots_for_all() const;
   void read_given_plan(const std::string& path);
 
   int rank_;
