@@ -76,6 +76,8 @@ void Communicator::peer_ended(int peer) noexcept {
     doorbell_.ring();  // whoever waits for it looks again
     return;
   }
+  // What it had found is on its page, and says why it ended.
+  if (stopped() || hear()) return;
   poison(cause_now(Code::peer_died, peer));
 }
 
@@ -233,11 +235,14 @@ bool Communicator::peer_has_left(Operation& operation) {
     operation.left = peer;
     return false;
   }
-  poison(cause_in(operation, Code::remote_error, peer),
-         fmt::format("{} needs {}, which has left the communicator; every rank must make the same "
-                     "calls before it destroys its communicator: here {}",
-                     title(operation.call.signature, operation.number), peers_->who(peer),
-                     describe(operation.call.signature)));
+  poison(
+      cause_in(operation, Code::remote_error, peer),
+      fmt::format("{} needs {}, which has left the communicator; {} before it destroys its "
+                  "communicator: here {}",
+                  title(operation.call.signature, operation.number), peers_->who(peer),
+                  operation.call.signature.point_to_point() ? "each end of a message must be called"
+                                                            : "every rank must make the same calls",
+                  describe(operation.call.signature)));
   return true;
 }
 

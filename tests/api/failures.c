@@ -194,12 +194,22 @@ static void nothing_is_sent(khoroComm_t comm, int rank, int ranks) {
   }
 }
 
+/* Who has found it and ends at once is not taken for a rank that died of itself. */
+static void differ_and_exit(khoroComm_t comm, int rank, int ranks) {
+  int32_t in[2] = {0}, out[2];
+  (void)ranks;
+  CHECK_RESULT(khoroMismatch,
+               khoroAllReduce(in, out, rank == 1 ? 2 : 1, khoroInt32, khoroSum, comm, NULL));
+  _exit(0);
+}
+
 int main(void) {
   /* Processes first: the parent has not used Khoro yet. */
   for (int round = 0; round < 3; ++round) {
     kill_rank_1(2 + round, killed_in_a_loop, 10 * round);
     kill_rank_1(2 + round, killed_at_idle, round);
   }
+  for (int round = 0; round < 30; ++round) run_processes(3, differ_and_exit);
   run_processes(3, one_never_comes);
   run_processes(2, nobody_sends);
   run_processes(3, one_aborts);
