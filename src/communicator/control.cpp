@@ -20,6 +20,8 @@ namespace {
 
 constexpr std::uint64_t stop_number = 0;
 constexpr std::uint64_t timer_number = 1;
+// Events wake it; this is for programs that close descriptors which are not theirs.
+constexpr int longest_sleep_ms = 1'000;
 
 bool listen_to(const Descriptor& events, int descriptor, std::uint64_t number) noexcept {
   epoll_event event{};
@@ -150,7 +152,15 @@ void Control::arm_timer() noexcept {
 void Control::work() noexcept {
   for (;;) {
     epoll_event events[32];
-    int count = ::epoll_wait(events_.number(), events, 32, -1);
+    int count = ::epoll_wait(events_.number(), events, 32, longest_sleep_ms);
+    if (stop_.raised()) return;
+    if (count < 0 && errno != EINTR) {
+      log(LogLevel::error,
+          "control thread: the program has closed its descriptors ({}); deaths of other ranks are "
+          "not seen any more; close only what you opened",
+          words_of_errno());
+      return;
+    }
     for (int i = 0; i < count; ++i) {
       std::uint64_t number = events[i].data.u64;
       if (number == stop_number) return;
