@@ -61,6 +61,7 @@ class HandleTable {
   /// A call that goes on although its function has returned.
   enum class Background : std::uint8_t { never, runs, ended };
   struct alignas(64) Entry : HandleEntry {
+    static constexpr std::uint32_t kind = 0;
     static constexpr auto null_words =
         "the communicator is NULL; make one with khoroCommInitRank, khoroCommInitWorld or "
         "khoroCommInitAllHost";

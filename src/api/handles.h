@@ -24,8 +24,9 @@ struct HandleEntry {
 
 /// Gives things of one kind to C callers as numbers: an index and the generation of its entry. A
 /// handle is never dereferenced, so a stale or invented one is an error and not a crash. `Entry` is
-/// a HandleEntry with what a handle stands for, and has the words of errors: `null_words`,
-/// `stale_words`, `limit_words`. Thread-safe.
+/// a HandleEntry with what a handle stands for, and has a number of its kind, by which a handle of
+/// another kind is an error too, `kind`, and the words of errors: `null_words`, `stale_words`,
+/// `limit_words`. Thread-safe.
 template <class Handle, class Entry>
 class Handles {
  public:
@@ -62,7 +63,7 @@ class Handles {
   }
   /// Throws invalid_argument. The entry exists, but may be of another generation.
   Entry& entry(Handle handle) {
-    const std::uint64_t index = reinterpret_cast<std::uintptr_t>(handle) & 0xffffffff;
+    const std::uint64_t index = (reinterpret_cast<std::uintptr_t>(handle) & 0xffffffff) - kind;
     // An odd generation is that of a free entry.
     if (index < block * blocks && generation_of(handle) % 2 == 0)
       if (Block* found = blocks_[index / block].load(std::memory_order_acquire))
@@ -81,7 +82,7 @@ class Handles {
   Handle publish(Entry& entry) noexcept {
     const std::uint32_t generation = entry.generation.load(std::memory_order_relaxed) + 1u;
     entry.generation.store(generation, std::memory_order_release);
-    return reinterpret_cast<Handle>(std::uint64_t{generation} << 32 | entry.index);
+    return reinterpret_cast<Handle>(std::uint64_t{generation} << 32 | kind | entry.index);
   }
   /// Makes a handle stale, and waits until nobody has it pinned. Throws invalid_argument if it is
   /// stale already: one caller retires it.
@@ -98,6 +99,7 @@ class Handles {
   }
 
  private:
+  static constexpr std::uint64_t kind = std::uint64_t{Entry::kind} << 24;  // above any index
   static constexpr std::size_t block = 64;
   static constexpr std::size_t blocks = 1'024;
   using Block = std::array<Entry, block>;

@@ -7,6 +7,7 @@ namespace khoro {
 namespace {
 
 struct StreamEntry : HandleEntry {
+  static constexpr std::uint32_t kind = 1;
   static constexpr auto null_words =
       "the stream is NULL; make one with khoroStreamCreate. A call with stream NULL has finished "
       "when it returns, so there is nothing to wait for";
@@ -18,6 +19,7 @@ struct StreamEntry : HandleEntry {
 };
 
 struct EventEntry : HandleEntry {
+  static constexpr std::uint32_t kind = 2;
   static constexpr auto null_words = "the event is NULL; make one with khoroEventCreate";
   static constexpr auto stale_words =
       "the event handle is stale or was never made; use each handle as khoroEventCreate wrote it, "
