@@ -174,7 +174,9 @@ const SettingRow& row_to_choose(std::string_view name) {
       if (row.name == name) return row;
       known.push_back(row.name);
     }
-  const std::string_view meant = nearest(name, known);
+  const bool exists = std::any_of(std::begin(table), std::end(table),
+                                  [name](const SettingRow& row) { return row.name == name; });
+  const std::string_view meant = exists ? std::string_view() : nearest(name, known);
   throw Error(Code::invalid_argument,
               fmt::format("'{}' cannot be chosen for a communicator; {}", name,
                           meant.empty() ? fmt::format("choose among {}", fmt::join(known, ", "))

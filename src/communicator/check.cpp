@@ -39,12 +39,9 @@ Extent extent_of(const Signature& signature, int rank, int ranks, std::uint64_t 
 }
 
 void check_types(const Signature& signature, int rank, int ranks) {
-  if (!find(signature.dtype))
-    refuse(signature, fmt::format("{} is no data type; use one of khoroDataType_t",
-                                  static_cast<int>(signature.dtype)));
+  if (!find(signature.dtype)) refuse(signature, "that is no data type; use one of khoroDataType_t");
   if (signature.reduces() && !find(signature.reduction))
-    refuse(signature, fmt::format("{} is no reduction; use one of khoroRedOp_t",
-                                  static_cast<int>(signature.reduction)));
+    refuse(signature, "that is no reduction; use one of khoroRedOp_t");
   const bool has_peer = signature.point_to_point() || signature.kind == CallKind::broadcast;
   if (has_peer && (signature.peer < 0 || signature.peer >= ranks))
     refuse(signature, fmt::format("there is no rank {}; rank {} is one of {} ranks, 0 to {}",
