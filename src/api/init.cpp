@@ -7,6 +7,7 @@
 #include <array>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -94,6 +95,19 @@ class Parent {
   khoro::HandleTable::Claim claim_;
   bool blocking_;
 };
+/// Why a communicator has failed, if it has: then the others of its split have not come for that
+/// reason.
+std::optional<Error> cause_of(khoroComm_t parent) {
+  try {
+    const auto pin = handles().pin(parent);
+    Communicator* const communicator = pin.communicator();
+    if (communicator && communicator->async_error() != Code::success) communicator->throw_cause();
+  } catch (const Error& error) {
+    if (error.code() != Code::invalid_argument) return error;  // else it is no more
+  }
+  return std::nullopt;
+}
+
 struct Returning {
   Parent& parent;
   ~Returning() { parent.give_back(); }
@@ -178,7 +192,12 @@ khoroResult_t khoroCommSplit(khoroComm_t comm, int color, int key, khoroComm_t* 
           const Returning returning{*parent};
           return khoro::form_within(**parent, color, key, chosen.settings, interrupt);
         }();
-        return meet(arrival.get(), interrupt);
+        try {
+          return meet(arrival.get(), interrupt);
+        } catch (const Error&) {
+          if (const auto cause = cause_of(comm)) throw *cause;
+          throw;
+        }
       });
     };
     return make({newcomm, chosen, begin, nullptr, color < 0 ? comm : nullptr});

@@ -238,6 +238,38 @@ static void one_split_of_each_in_a_group(void) {
   OK(khoroCommDestroy(comm));
 }
 
+static void split_until_it_fails(khoroComm_t comm, int rank, int ranks) {
+  khoroComm_t child = NULL;
+  khoroResult_t result = khoroSuccess;
+  (void)ranks;
+  while (result == khoroSuccess) {
+    result = khoroCommSplit(comm, rank % 2, 0, &child, NULL);
+    if (result == khoroSuccess) OK(khoroCommDestroy(child));
+  }
+  CHECK(result == khoroRevoked);
+  CHECK(async_error(comm) == khoroRevoked);
+}
+
+static void* revoke_later(void* comm) {
+  sleep_ms(1);
+  OK(khoroCommRevoke(comm, KHORO_REVOKE_DEFAULT));
+  return NULL;
+}
+
+/* A split that its parent's end overtakes says why the parent ended. */
+static void revoked_meanwhile(void) {
+  enum { ranks = 4 };
+  for (int round = 0; round < 100; ++round) {
+    khoroComm_t comms[ranks];
+    pthread_t thread;
+    OK(khoroCommInitAllHost(comms, ranks));
+    CHECK(pthread_create(&thread, NULL, revoke_later, comms[round % ranks]) == 0);
+    run_on_threads(comms, 0, ranks, ranks, split_until_it_fails);
+    CHECK(pthread_join(thread, NULL) == 0);
+    for (int r = 0; r < ranks; ++r) OK(khoroCommDestroy(comms[r]));
+  }
+}
+
 static void of_ranks(void (*run)(int, rank_body)) {
   run(6, order_is_by_key_and_rank);
   run(4, children_outlive_their_parents);
@@ -259,5 +291,6 @@ int main(void) {
   split_in_a_group(1);
   split_in_a_group(0);
   one_split_of_each_in_a_group();
+  revoked_meanwhile();
   return 0;
 }
