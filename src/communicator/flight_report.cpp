@@ -168,6 +168,7 @@ std::vector<RankAccount> account_for(std::span<const Sighting> ranks,
     account.rank = rank.rank;
     account.pid = rank.pid;
     account.calls = reading.calls;
+    account.gave_up = reading.gave_up;
     account.finished = text_of(reading.finished);
     account.under_way = text_of(reading.under_way);
     if (rank.process == ProcessState::ended && !reading.left && !reading.gave_up) {
@@ -239,7 +240,7 @@ std::vector<std::string> lines_of(std::span<const RankGroup> groups) {
   for (const RankGroup& each : groups) {
     const RankAccount& account = each.account;
     lines.push_back(fmt::format(
-        "{}{}: {}{}{}; last finished: {}; under way: {}", ranks_in_words(each.ranks),
+        "{}{}: {}{}{}; last finished: {}; not finished: {}", ranks_in_words(each.ranks),
         account.pid == 0 ? "" : fmt::format(" (process {})", account.pid), name(account.verdict),
         account.detail.empty()                   ? ""
         : account.verdict == Verdict::not_called ? " "

@@ -50,9 +50,10 @@ struct RankAccount {
   /// "#17 khoroAllReduce(4 x khoroFloat32, khoroSum)", or "nothing". Messages are numbered by peer
   /// and direction: "#2 khoroSend(5 x khoroInt32, to rank 1)".
   std::string finished;   // the last collective, and the last send or receive
-  std::string under_way;  // a group has several
+  std::string under_way;  // begun and not finished, of which a group has several
   Verdict verdict = Verdict::between_calls;
-  std::string detail;  // of the verdict; may be empty
+  std::string detail;    // of the verdict; may be empty
+  bool gave_up = false;  // it knows that the communicator has failed: its calls return why
 };
 
 /// The state of a communicator, from what its ranks wrote while they could: nothing is asked of

@@ -59,7 +59,7 @@ TEST_CASE("64 ranks that say the same are one line", "[communicator]") {
   CHECK(headline(groups) == "ranks 0-63 are in a call");
   CHECK(lines_of(groups) ==
         std::vector<std::string>{"ranks 0-63: in a call; last finished: #1 "
-                                 "khoroAllReduce(4 x khoroFloat32, khoroSum); under way: #2 "
+                                 "khoroAllReduce(4 x khoroFloat32, khoroSum); not finished: #2 "
                                  "khoroAllReduce(4 x khoroFloat32, khoroSum)"});
 }
 
@@ -76,7 +76,7 @@ TEST_CASE("a rank whose process has ended is dead, unless it had left or given u
   const auto lines = lines_of(groups);
   REQUIRE(lines.size() == 3);
   CHECK(lines[0] ==
-        "rank 0 (process 100): dead, ended by signal 9; last finished: nothing; under way: #1 "
+        "rank 0 (process 100): dead, ended by signal 9; last finished: nothing; not finished: #1 "
         "khoroAllReduce(4 x khoroFloat32, khoroSum)");
   CHECK(lines[1].find("rank 1 (process 101): has left;") == 0);
   CHECK(lines[2].find("ranks 2-3: in a call;") == 0);
@@ -142,9 +142,10 @@ TEST_CASE("the rank that aborted or revoked is named", "[communicator]") {
 TEST_CASE("ranks of one process are named with it", "[communicator]") {
   Ranks ranks(2);
   ranks.sighting(1).pid = ranks.sighting(0).pid;
-  CHECK(lines_of(ranks.groups()) ==
-        std::vector<std::string>{
-            "ranks 0-1 (process 100): between calls; last finished: nothing; under way: nothing"});
+  CHECK(
+      lines_of(ranks.groups()) ==
+      std::vector<std::string>{
+          "ranks 0-1 (process 100): between calls; last finished: nothing; not finished: nothing"});
 }
 
 TEST_CASE("who waits in a receive is in a call, and its sender has not called", "[communicator]") {
@@ -161,9 +162,9 @@ TEST_CASE("who waits in a receive is in a call, and its sender has not called", 
   CHECK(lines[0] ==
         "rank 1 (process 101): has not called send #2 to rank 0; last finished: #1 "
         "khoroAllReduce(4 x khoroFloat32, khoroSum), #1 khoroSend(4 x khoroInt32, to rank 0); "
-        "under way: nothing");
+        "not finished: nothing");
   CHECK(lines[1].find("rank 0 (process 100): in a call; ") == 0);
-  CHECK(lines[1].find("under way: #2 khoroRecv(4 x khoroInt32, from rank 1)") != lines[1].npos);
+  CHECK(lines[1].find("not finished: #2 khoroRecv(4 x khoroInt32, from rank 1)") != lines[1].npos);
   CHECK(lines[2].find("rank 2 (process 102): between calls; ") == 0);
 }
 
@@ -198,7 +199,8 @@ TEST_CASE("ranks that receive from each other are a cycle once one of them has s
   const auto groups = ranks.groups(Cause{Code::mismatch, 1, CallKind::recv, 1});
   CHECK(headline(groups) == "ranks 0-1 wait for each other in a cycle");
   CHECK(lines_of(groups)[0] ==
-        "rank 0 (process 100): in a cycle, waits for rank 1; last finished: nothing; under way: #1 "
+        "rank 0 (process 100): in a cycle, waits for rank 1; last finished: nothing; not finished: "
+        "#1 "
         "khoroRecv(4 x khoroInt32, from rank 1)");
 }
 

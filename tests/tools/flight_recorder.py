@@ -58,7 +58,7 @@ class Report(Case):
         self.assertRegex(dead, rf"^  rank 2 \(process {self.pids[2]}\): dead, ended by signal 9 "
                                r"\(SIGKILL, Killed\); last finished: #\d+ "
                                r"khoroAllReduce\(\d x khoroFloat32, khoroSum\); "
-                               r"under way: (nothing|#\d+ khoroAllReduce\(2 x khoroFloat32, khoroSum\))$")
+                               r"not finished: (nothing|#\d+ khoroAllReduce\(2 x khoroFloat32, khoroSum\))$")
         self.assertTrue(any("first told by rank" in line and f"rank 2 (pid {self.pids[2]}) died" in line
                             for line in others), others)
 
@@ -88,9 +88,9 @@ class Report(Case):
                                                    environment={"KHORO_DEADLINE": "500ms"})
         self.assertEqual(head, "report of communicator 1, 4 ranks: rank 3 has not called #2")
         self.assertEqual(missing, f"  rank 3 (process {self.pids[3]}): has not called #2; last "
-                                  "finished: #1 khoroAllReduce(1 x khoroFloat32, khoroSum); under way: nothing")
+                                  "finished: #1 khoroAllReduce(1 x khoroFloat32, khoroSum); not finished: nothing")
         self.assertEqual(others, "  ranks 0-2: in a call; last finished: #1 "
-                                 "khoroAllReduce(1 x khoroFloat32, khoroSum); under way: #2 "
+                                 "khoroAllReduce(1 x khoroFloat32, khoroSum); not finished: #2 "
                                  "khoroAllReduce(2 x khoroFloat32, khoroSum)")
 
     def test_a_call_that_differs_is_named_with_what_it_was(self):
@@ -106,9 +106,9 @@ class Report(Case):
         self.assertEqual(head, "report of communicator 1, 3 ranks: "
                                "rank 2 has not called send #1 to rank 0")
         self.assertRegex(missing, r"last finished: #1 khoroAllReduce\(1 x khoroFloat32, khoroSum\); "
-                                  r"under way: nothing$")
+                                  r"not finished: nothing$")
         self.assertRegex(others, r"^  ranks 0-1: in a call; .*"
-                                 r"under way: #1 khoroRecv\(1 x khoroFloat32, from rank 2\)$")
+                                 r"not finished: #1 khoroRecv\(1 x khoroFloat32, from rank 2\)$")
 
     def test_ranks_that_receive_from_each_other_are_a_cycle(self):
         head, first, *_ = self.report_of(3, "circle", status=3)

@@ -155,7 +155,7 @@ void print_communicator(const ordered_json& communicator) {
     rank.under_way = shown(member, "under_way");
     rank.detail = shown(member, "verdict") + " " + shown(member, "detail");
   }
-  Table table({"ranks", "process", "last finished", "under way", "verdict"});
+  Table table({"ranks", "process", "last finished", "not finished", "verdict"});
   for (const RankGroup& each : group(ranks))
     table.add({list_of(each.ranks), each.account.pid ? std::to_string(each.account.pid) : "-",
                each.account.finished, each.account.under_way, each.account.detail});
