@@ -1,84 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`khoro run`: how it starts, tags, feeds and ends a job.
+"""`khoro run`: how it starts, feeds and ends a job.
 
 usage: khoro_run.py KHORO WORLD
 """
-import hashlib
 import os
 import pathlib
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
-import uuid
 
-from jobs import PATIENCE, alive, wait_until
+from jobs import PATIENCE
+from launcher import KHORO, Case, run, start
 
-KHORO, WORLD = sys.argv.pop(1), sys.argv.pop(1)
-
-
-def job(*words, script=None):
-    """The command line of a job; `script` is Python, run by every rank."""
-    program = ["--", sys.executable, "-c", script] if script else []
-    return [KHORO, "run", *map(str, words), *program]
-
-
-def run(*words, script=None, **options):
-    options = {"capture_output": True, "timeout": PATIENCE, **options}
-    return subprocess.run(job(*words, script=script), **options)
-
-
-def start(*words, script=None, **options):
-    pipe = subprocess.PIPE
-    return subprocess.Popen(job(*words, script=script), stdout=pipe, stderr=pipe, **options)
-
-
-def processes_with(token):
-    """Living processes whose command line or environment holds the token."""
-    found = []
-    for folder in pathlib.Path("/proc").glob("[0-9]*"):
-        try:
-            held = (folder / "cmdline").read_bytes() + (folder / "environ").read_bytes()
-        except OSError:
-            continue
-        process = int(folder.name)
-        if token.encode() in held and process != os.getpid() and alive(process):
-            found.append(process)
-    return found
-
-
-class Case(unittest.TestCase):
-    def setUp(self):
-        self.token = str(uuid.uuid4())
-        self.environment = {**os.environ, "TOKEN": self.token}
-
-    def assert_nothing_is_left(self, seconds=5):
-        self.assertTrue(wait_until(lambda: not processes_with(self.token), seconds),
-                        f"left: {processes_with(self.token)}")
-
-    def start_and_wait_for(self, count, *words, script):
-        """A job whose ranks have `count` processes, the launcher's own two not counted."""
-        launcher = start(*words, script=script, env=self.environment)
-        self.addCleanup(lambda: (launcher.kill(), launcher.communicate()))
-        self.assertTrue(wait_until(lambda: len(self.of_ranks(launcher)) == count),
-                        f"{len(self.of_ranks(launcher))} processes, not {count}")
-        return launcher
-
-    def of_ranks(self, launcher):
-        return set(processes_with(self.token)) - {launcher.pid, self.guardian_of(launcher)}
-
-    def guardian_of(self, launcher):
-        for process in processes_with(self.token):
-            try:
-                stat = pathlib.Path(f"/proc/{process}/stat").read_text()
-            except OSError:
-                continue
-            if "(khoro-guardian)" in stat and f") S {launcher.pid} " in stat:
-                return process
-        return None
-
+WORLD = sys.argv.pop(1)
 
 WHO = "import os; print(*[os.environ[n] for n in ('KHORO_RANK', 'KHORO_SIZE', 'KHORO_LOCAL_RANK', " \
       "'KHORO_LOCAL_SIZE', 'KHORO_THREADS')])"
@@ -151,124 +87,6 @@ class Start(Case):
         script = "import os, sys; print(os.environ['KHORO_RANK'], len(sys.stdin.read()))"
         done = run("-n", 3, script=script, input=b"x" * 300_000)
         self.assertEqual(sorted(done.stdout.splitlines()), [b"[0] 0 300000", b"[1] 1 0", b"[2] 2 0"])
-
-
-class Output(Case):
-    def test_lines_of_ranks_never_mix(self):
-        script = """
-import os, random, sys
-rank = os.environ['KHORO_RANK']
-text = ''.join(f'{rank} {i} {"x" * (i * 37 % 9000)} end\\n' for i in range(400)).encode()
-at = 0
-while at < len(text):
-    step = random.randint(1, 5000)
-    at += os.write(1, text[at:at + step])
-os.write(2, b'last words without an end of line')
-"""
-        done = run("-n", 6, script=script)
-        lines = done.stdout.decode().splitlines()
-        for rank in range(6):
-            mine = [line for line in lines if line.startswith(f"[{rank}] ")]
-            self.assertEqual(mine, [f"[{rank}] {rank} {i} {'x' * (i * 37 % 9000)} end"
-                                    for i in range(400)])
-        self.assertEqual(len(lines), 6 * 400)
-        self.assertEqual(sorted(done.stderr.decode().splitlines()),
-                         [f"[{rank}] last words without an end of line" for rank in range(6)])
-
-    def test_100_mb_arrive_whole_at_a_slow_reader(self):
-        script = """
-import os, sys
-block = b''.join(b'%s %d %s\\n' % (os.environ['KHORO_RANK'].encode(), i, b'y' * (i % 200))
-                 for i in range(10_000))
-for _ in range(25_000_000 // len(block) + 1):
-    sys.stdout.buffer.write(block)
-"""
-        begin = time.monotonic()
-        launcher = start("-n", 4, "--no-tag", script=script)
-        hashes, size, slept = [hashlib.sha256() for _ in range(4)], 0, False
-        for line in launcher.stdout:
-            hashes[line[0] - ord("0")].update(line)
-            size += len(line)
-            if size > 1_000_000 and not slept:
-                time.sleep(0.5)
-                slept = True
-        errors = launcher.stderr.read()
-        self.assertEqual((launcher.wait(PATIENCE), errors), (0, b""))
-        launcher.stdout.close()
-        launcher.stderr.close()
-        for rank in range(4):
-            block = b"".join(b"%d %d %s\n" % (rank, i, b"y" * (i % 200)) for i in range(10_000))
-            expected = hashlib.sha256(block * (25_000_000 // len(block) + 1))
-            self.assertEqual(hashes[rank].hexdigest(), expected.hexdigest())
-        print(f"{size / 1e6:.0f} MB in {time.monotonic() - begin:.1f} s")
-        self.assertGreater(size, 100_000_000)
-
-    def test_lines_stay_whole_where_output_and_errors_share_one_pipe(self):
-        script = """
-import os
-rank = os.environ['KHORO_RANK']
-for i in range(300):
-    for stream in (1, 2):
-        line = f'{rank} {stream} {i} {"x" * (i * 37 % 9000)} end\\n'.encode()
-        while line:
-            line = line[os.write(stream, line):]
-"""
-        done = run("-n", 3, script=script, capture_output=False, stdout=subprocess.PIPE,
-                   stderr=subprocess.STDOUT)
-        lines = done.stdout.decode().splitlines()
-        self.assertEqual(sorted(lines),
-                         sorted(f"[{rank}] {rank} {stream} {i} {'x' * (i * 37 % 9000)} end"
-                                for rank in range(3) for stream in (1, 2) for i in range(300)))
-
-    def test_output_goes_to_a_file_for_each_rank_and_stream_if_a_directory_is_named(self):
-        with tempfile.TemporaryDirectory() as folder:
-            made = pathlib.Path(folder, "of", "the job")
-            done = run("-n", 2, "--threads", 2, "--output-dir", made, "--", "sh", "-c",
-                       "echo $KHORO_RANK says; echo and $KHORO_RANK warns >&2; printf end")
-            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"", b""))
-            self.assertEqual({path.name: path.read_text() for path in made.iterdir()},
-                             {"rank-0.out": "0 says\nend", "rank-0.err": "and 0 warns\n",
-                              "rank-2.out": "2 says\nend", "rank-2.err": "and 2 warns\n"})
-            done = run("-n", 1, "--output-dir", made, "--", "sh", "-c", "echo anew; exit 3")
-            self.assertEqual((done.returncode, done.stdout), (3, b""))
-            self.assertIn(b"exited with status 3", done.stderr)
-            self.assertEqual((made / "rank-0.out").read_text(), "anew\n")
-
-    def test_an_output_directory_that_cannot_be_is_named_before_anything_runs(self):
-        for words in (["--output-dir", "/etc/passwd"], ["--output-dir", "/proc/none"],
-                      ["--output-dir", ""], ["--output-dir", "/tmp", "--tag-output"]):
-            done = run("-n", 1, *words, "--", "echo", "ran")
-            self.assertEqual((done.returncode, done.stdout), (2, b""), done.stderr)
-            self.assertIn(b"--output-dir", done.stderr)
-
-    def test_a_line_without_end_is_cut_and_not_kept_for_ever(self):
-        done = run("-n", 1, script="import os\nfor i in range(50): os.write(1, b'z' * 100_000)")
-        lines = done.stdout.splitlines()
-        self.assertEqual(sum(len(line) - 4 for line in lines), 5_000_000)
-        self.assertLessEqual(max(map(len, lines)), 1 << 21)
-
-    def test_output_that_cannot_be_written_is_a_failure(self):
-        for redirection in ("> /dev/full", "2> /dev/full"):
-            shell = f"'{KHORO}' run -n 2 -- sh -c 'echo out; echo err >&2' {redirection}"
-            done = subprocess.run(["sh", "-c", shell], capture_output=True, timeout=PATIENCE)
-            self.assertEqual(done.returncode, 1, redirection)
-            if redirection[0] == ">":
-                self.assertEqual(done.stderr.count(b"not all output could be written: No space"), 1)
-            else:
-                self.assertEqual(sorted(done.stdout.splitlines()), [b"[0] out", b"[1] out"])
-
-    def test_lost_output_does_not_hide_the_status_of_a_rank(self):
-        shell = f"'{KHORO}' run -n 2 -- sh -c 'echo out; exit 3' > /dev/full"
-        done = subprocess.run(["sh", "-c", shell], capture_output=True, timeout=PATIENCE)
-        self.assertEqual(done.returncode, 3)
-        self.assertIn(b"not all output could be written", done.stderr)
-
-    def test_a_job_ends_when_nobody_reads_any_more(self):
-        shell = f"'{KHORO}' run -n 2 -- yes 2>/dev/null | head -3"
-        done = subprocess.run(["sh", "-c", shell], capture_output=True, timeout=PATIENCE,
-                              env=self.environment)
-        self.assertEqual(done.stdout.count(b"\n"), 3)
-        self.assert_nothing_is_left()
 
 
 class End(Case):
