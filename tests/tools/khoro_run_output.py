@@ -3,16 +3,20 @@
 
 usage: khoro_run_output.py KHORO
 """
+import fcntl
 import hashlib
 import os
 import pathlib
+import signal
+import struct
 import subprocess
 import tempfile
+import termios
 import time
 import unittest
 
-from jobs import PATIENCE
-from launcher import KHORO, Case, run, start
+from jobs import PATIENCE, wait_until
+from launcher import KHORO, Case, job, run, start
 
 
 class Output(Case):
@@ -130,6 +134,91 @@ for i in range(300):
         done = subprocess.run(["sh", "-c", shell], capture_output=True, timeout=PATIENCE,
                               env=self.environment)
         self.assertEqual(done.stdout.count(b"\n"), 3)
+        self.assert_nothing_is_left()
+
+
+class Unread(Case):
+    """Jobs whose output nobody reads."""
+
+    # More than a pipe holds, and not so much that the ranks have to wait for a reader.
+    WRITE = "head -c 100000 /dev/zero | tr '\\0' x; echo"
+
+    def start_unread(self, *words, errors=subprocess.PIPE):
+        """The launcher, and the end of its output that nobody reads, which is full."""
+        output, written = os.pipe()
+        if errors == "full":
+            errors = written
+        launcher = subprocess.Popen(job(*words), stdout=written, stderr=errors, env=self.environment)
+        self.addCleanup(lambda: (launcher.kill(), launcher.communicate(), os.close(output)))
+        os.close(written)
+        self.assertTrue(wait_until(lambda: self.held_by(output) > 60_000))
+        return launcher, output
+
+    def held_by(self, pipe):
+        return struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, b"0000"))[0]
+
+    def start_and_let_end(self, status):
+        """The same, once all ranks have ended."""
+        launcher, output = self.start_unread("-n", 2, "--", "sh", "-c",
+                                             f"{self.WRITE}; exit {status}")
+        self.assertTrue(wait_until(lambda: not self.of_ranks(launcher)))
+        return launcher, output
+
+    def assert_ends(self, launcher, status, why):
+        _, errors = launcher.communicate(timeout=PATIENCE)
+        self.assertEqual(launcher.returncode, status, errors)
+        self.assertIn(f"khoro run: not all output was written: {why}\n", errors.decode())
+        self.assert_nothing_is_left()
+
+    def test_a_job_that_times_out_waits_2_seconds_for_its_reader(self):
+        launcher, _ = self.start_unread("-n", 2, "--timeout", 1, "--", "yes")
+        self.assert_ends(launcher, 124, "the rest was not read within 2 s")
+
+    def test_a_job_that_a_signal_ends_waits_2_seconds_for_its_reader(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            launcher, _ = self.start_unread("-n", 2, "--", "yes")
+            launcher.send_signal(number)
+            self.assert_ends(launcher, 128 + number, "the rest was not read within 2 s")
+
+    def test_a_second_interrupt_ends_it(self):
+        launcher, _ = self.start_unread("-n", 2, "--", "yes")
+        launcher.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+        launcher.send_signal(signal.SIGINT)
+        _, errors = launcher.communicate(timeout=PATIENCE)
+        self.assertEqual(launcher.returncode, 130)
+        self.assertIn(b"not all output was written: ", errors)
+
+    def test_a_signal_gives_up_what_is_left_of_a_job_that_has_ended(self):
+        for number, name in ((signal.SIGINT, "SIGINT"), (signal.SIGTERM, "SIGTERM"),
+                             (signal.SIGHUP, "SIGHUP")):
+            for status in (0, 7):
+                launcher, _ = self.start_and_let_end(status)
+                # Once it no longer sees to its ranks, whose ends it may have yet to see.
+                time.sleep(0.5)
+                launcher.send_signal(number)
+                self.assert_ends(launcher, status or 128 + number,
+                                 f"ended by signal {int(number)} ({name})")
+
+    def test_a_job_that_has_ended_by_itself_waits_for_its_reader(self):
+        for status in (0, 7):
+            launcher, output = self.start_and_let_end(status)
+            time.sleep(4)
+            self.assertIsNone(launcher.poll())
+            text = b""
+            while block := os.read(output, 65_536):
+                text += block
+            self.assertEqual(sorted(text.splitlines()),
+                             [b"[%d] " % rank + b"x" * 100_000 for rank in range(2)])
+            _, errors = launcher.communicate(timeout=PATIENCE)
+            self.assertEqual(launcher.returncode, status)
+            self.assertNotIn(b"not all output", errors)
+
+    def test_it_ends_too_where_its_errors_are_not_read_either(self):
+        launcher, _ = self.start_unread("-n", 2, "--timeout", 1, "--", "yes", errors="full")
+        self.assertEqual(launcher.wait(PATIENCE), 124)
+        launcher, _ = self.start_unread("-n", 2, "--timeout", 2, "--", "sh", "-c", "yes >&2 & yes")
+        self.assertEqual(launcher.wait(PATIENCE), 124)
         self.assert_nothing_is_left()
 
 

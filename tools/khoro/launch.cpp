@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -27,9 +28,6 @@ using namespace std::chrono_literals;
 constexpr Duration between_term_and_kill = 1s;
 /// What ranks that were interrupted have to end by themselves.
 constexpr Duration patience_after_interrupt = 2s;
-/// How long output is still read when all processes of the job have ended: what comes then was
-/// written by a process that left the job and kept the pipe.
-constexpr Duration last_output_patience = 500ms;
 constexpr int timeout_status = 124;
 
 Key draw_key() {
@@ -124,14 +122,7 @@ void Launch::wait_for_events() {
                                 {recorder_.descriptor(), POLLIN, 0},
                                 {listener_.descriptor(now), POLLIN, 0}};
   const std::size_t first_stream = polled.size();
-  std::vector<TaggedStream*> readable;
-  for (TaggedStream& stream : streams_) {
-    if (stream.descriptor() < 0 || stream.sink().full()) continue;
-    polled.push_back({stream.descriptor(), POLLIN, 0});
-    readable.push_back(&stream);
-  }
-  for (Sink* sink : {&output_, &error_})
-    if (!sink->empty()) polled.push_back({sink->descriptor(), POLLOUT, 0});
+  const std::vector<TaggedStream*> readable = poll_output(polled);
   const Time next = std::min(
       {timeout_at_, report_at_, term_at_, kill_at_, judge_at_, listener_.rests_until(now)});
   ::poll(polled.data(), polled.size(), milliseconds_until(next));
@@ -149,6 +140,18 @@ void Launch::wait_for_events() {
   write_output();
 }
 
+std::vector<TaggedStream*> Launch::poll_output(std::vector<pollfd>& polled) {
+  std::vector<TaggedStream*> readable;
+  for (TaggedStream& stream : streams_) {
+    if (stream.descriptor() < 0 || stream.sink().full()) continue;
+    polled.push_back({stream.descriptor(), POLLIN, 0});
+    readable.push_back(&stream);
+  }
+  for (Sink* sink : {&output_, &error_})
+    if (!sink->empty()) polled.push_back({sink->descriptor(), POLLOUT, 0});
+  return readable;
+}
+
 void Launch::write_output() {
   output_.write_some();
   if (const int cause = output_.take_fault()) {
@@ -162,13 +165,22 @@ void Launch::write_output() {
 void Launch::take_signals() {
   signalfd_siginfo info;
   while (::read(signals_.number(), &info, sizeof info) == sizeof info) {
-    if (info.ssi_signo == SIGINT) interrupt();
-    if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGHUP) {
-      if (!verdict_) verdict_ = 128 + static_cast<int>(info.ssi_signo);
-      reported_ = true;  // what fails now was made to
-      end_at(machine().now());
-    }
+    const int number = static_cast<int>(info.ssi_signo);
+    if (number == SIGCHLD) continue;
+    const bool is_new = std::exchange(ended_by_, number) != number;
+    if (finishing_)
+      output_given_up_ = true;
+    else if (number == SIGINT)
+      interrupt();
+    else if (is_new)
+      end_by(number);
   }
+}
+
+void Launch::end_by(int signal) {
+  if (!verdict_) verdict_ = 128 + signal;
+  reported_ = true;  // what fails now was made to
+  end_at(machine().now());
 }
 
 void Launch::interrupt() {
@@ -202,6 +214,7 @@ void Launch::check_clock() {
       say(fmt::format("timeout: {} still ran after {} s", running_ranks(),
                       std::chrono::duration<double>(options_.timeout).count()));
       verdict_ = timeout_status;
+      timed_out_ = true;
       report(FlightRecorder::Shown::all);
       end_at(now);
     }
@@ -222,33 +235,6 @@ void Launch::check_clock() {
       say(fmt::format("killed {}, which did not end by themselves", running_ranks()));
     kill_sessions(sessions_.all());
   }
-}
-
-void Launch::finish_output() {
-  auto is_open = [](const TaggedStream& stream) { return stream.descriptor() >= 0; };
-  while (std::any_of(streams_.begin(), streams_.end(), is_open)) {
-    std::vector<pollfd> polled;
-    for (TaggedStream& stream : streams_) polled.push_back({stream.descriptor(), POLLIN, 0});
-    int ready = ::poll(polled.data(), polled.size(), static_cast<int>(last_output_patience / 1ms));
-    for (std::size_t i = 0; i < polled.size(); ++i)
-      if (ready == 0)
-        streams_[i].close();
-      else if (polled[i].revents)
-        streams_[i].read_some();
-    write_output();
-    // A reader that takes its time holds up the end, and is not held to any.
-    while (output_.full() || error_.full()) {
-      pollfd slow{output_.full() ? output_.descriptor() : error_.descriptor(), POLLOUT, 0};
-      ::poll(&slow, 1, -1);
-      write_output();
-    }
-  }
-  for (Sink* sink : {&output_, &error_})
-    while (!sink->empty()) {
-      pollfd slow{sink->descriptor(), POLLOUT, 0};
-      ::poll(&slow, 1, -1);
-      write_output();
-    }
 }
 
 void Launch::say(const std::string& line) { error_.add("khoro run: " + line + "\n"); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <poll.h>
 #include <signal.h>
 
 #include <memory>
@@ -37,7 +38,8 @@ class Launch {
   Launch& operator=(const Launch&) = delete;
 
   /// Blocks until the job is over. The exit status of the first process that failed, 128 + n for
-  /// one that signal n ended, 124 after the timeout, 1 if only output was lost, 0 if all went well.
+  /// one that signal n ended or if signal n ended the job, 124 after the timeout, 1 if only output
+  /// was lost, 0 if all went well.
   int run();
 
  private:
@@ -54,6 +56,7 @@ class Launch {
   void wait_for_events();
   void take_signals();
   void interrupt();
+  void end_by(int signal);
   struct End {
     std::size_t index;
     int code, status;  // as of waitid()
@@ -65,6 +68,9 @@ class Launch {
   bool may_be_judged();
   void note_end(std::size_t index, int code, int status);
   void pass_on(std::size_t index, const std::string& end);
+  /// Adds to `polled` the streams that may be read, which it returns, and then the sinks that hold
+  /// something.
+  std::vector<TaggedStream*> poll_output(std::vector<pollfd>& polled);
   void write_output();
   /// Has the report printed, once everybody has had a moment to see the failure.
   void report_soon();
@@ -75,6 +81,8 @@ class Launch {
   /// Ends the job: SIGTERM at `when`, SIGKILL a second later.
   void end_at(Time when);
   void finish_output();
+  bool output_is_left() const;
+  void pass_on_last_output(Time until);
   void say(const std::string& line);
   std::string name_of(std::size_t index) const;
   std::string running_ranks() const;
@@ -101,8 +109,12 @@ class Launch {
   sigset_t signals_before_;
   std::optional<int> verdict_;
   bool output_lost_ = false;
+  bool finishing_ = false;  // all processes have ended, and output may be left
+  bool output_given_up_ = false;
   int failed_later_ = 0;
   int interrupts_ = 0;
+  int ended_by_ = 0;  // the last signal that asked for the end
+  bool timed_out_ = false;
   Time timeout_at_ = never;
   Time judge_at_ = never;  // which of the ends was the first
   Time report_at_ = never;
