@@ -45,7 +45,8 @@ class List(unittest.TestCase):
                          len(text.splitlines()))
 
     def test_an_unknown_format_is_wrong_usage(self):
-        self.assertIn("--format", plan("list", "--format", "xml", status=2))
+        self.assertIn("--format: 'xml' is neither text nor json",
+                      plan("list", "--format", "xml", status=2))
 
 
 class Show(unittest.TestCase):

@@ -69,6 +69,22 @@ class Start(Case):
             self.assertEqual((done.returncode, done.stdout), (2, b""), words)
             self.assertNotEqual(done.stderr, b"")
 
+    def test_an_option_that_does_not_exist_is_not_taken_for_the_program(self):
+        for words in (("--bogus", "true"), ("-b",), ("--bogus", "--", "true")):
+            done = run("-n", 2, *words)
+            self.assertEqual((done.returncode, done.stdout), (2, b""), words)
+            self.assertIn(f"khoro run has no option '{words[0]}'".encode(), done.stderr)
+        done = run("-n", 2, "--", "--bogus")
+        self.assertEqual(done.returncode, 127)
+        self.assertIn(b"cannot run '--bogus'", done.stderr)
+        self.assertEqual(run("-n", 1, "echo", "--bogus").stdout, b"[0] --bogus\n")
+
+    def test_a_program_has_a_name(self):
+        for words in ((), ("",), ("--", ""), ("", "true")):
+            done = run("-n", 2, *words)
+            self.assertEqual((done.returncode, done.stdout), (2, b""), words)
+            self.assertIn(b"no program is named", done.stderr)
+
     def test_64_ranks_start_soon(self):
         for program, line in ((["echo", "here"], b" here"), ([WORLD, "1"], b" sum 2016")):
             begin = time.monotonic()
@@ -134,6 +150,12 @@ time.sleep(1000)
         self.assertIn("killed ranks 0, 2, which did not end by themselves", done.stderr.decode())
         self.assert_nothing_is_left(0.5)
 
+    def test_one_that_did_not_end_is_told_as_one(self):
+        script = "import os, sys\nif os.environ['KHORO_RANK'] == '0': sys.exit(3)\n" + STUBBORN
+        done = run("-n", 2, script=script, env=self.environment)
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("killed rank 1, which did not end by itself\n", done.stderr.decode())
+
     def test_what_a_rank_leaves_running_is_ended_with_the_job(self):
         done = run("-n", 2, "--", "sh", "-c", "sleep 1000 & exit 0", env=self.environment)
         self.assertEqual(done.returncode, 0)
@@ -155,7 +177,7 @@ time.sleep(1000)
     def test_a_job_that_takes_too_long_is_ended_with_124(self):
         done = run("-n", 2, "--timeout", 0.3, script=STUBBORN, env=self.environment)
         self.assertEqual(done.returncode, 124)
-        self.assertIn("timeout: ranks 0-1 still ran after 0.3 s", done.stderr.decode())
+        self.assertIn("timeout: ranks 0-1 still ran after 0.3 s\n", done.stderr.decode())
         self.assert_nothing_is_left(0.5)
 
 
@@ -192,6 +214,12 @@ class World(Case):
         self.assertEqual(done.returncode, 4)
         self.assertEqual(len(done.stdout.splitlines()), 2)
         self.assertEqual(done.stdout.count(b"exited with status 4"), 2, done.stdout)
+
+    def test_a_timeout_in_init_names_those_that_had_ended(self):
+        done = self.world('[ $(($KHORO_RANK % 2)) = 1 ] && exit 0', "-n", 4, "--timeout", 5)
+        self.assertEqual(done.returncode, 124)
+        self.assertIn("timeout: ranks 0, 2 still ran after 5 s; ranks 1, 3 had ended with status 0\n"
+                      "khoro run: no rank is in a communicator\n", done.stderr.decode())
 
     def test_settings_that_differ_are_named_with_both_values(self):
         done = self.world('[ "$KHORO_RANK" = 1 ] && export KHORO_SLOTS=3', "-n", 3)
@@ -250,16 +278,19 @@ time.sleep(1000)
         self.assertIn(b"once more kills", launcher.stderr.readline())
         self.assertEqual(len(self.of_ranks(launcher)), 4)
         launcher.send_signal(signal.SIGINT)
-        launcher.communicate(timeout=PATIENCE)
+        _, errors = launcher.communicate(timeout=PATIENCE)
         self.assertEqual(launcher.returncode, 130)
+        self.assertNotIn(b"failed after that", errors)  # none was named before
         self.assert_nothing_is_left(0.5)
 
     def test_a_launcher_that_is_told_to_end_ends_its_job(self):
-        for number in (signal.SIGTERM, signal.SIGHUP):
+        for number, name in ((signal.SIGTERM, "SIGTERM"), (signal.SIGHUP, "SIGHUP")):
             launcher = self.start_and_wait_for(4, "-n", 2, script=STUBBORN)
             launcher.send_signal(number)
-            launcher.communicate(timeout=PATIENCE)
+            _, errors = launcher.communicate(timeout=PATIENCE)
             self.assertEqual(launcher.returncode, 128 + number)
+            self.assertIn(f"ended by signal {int(number)} ({name}), and all ranks with it\n",
+                          errors.decode())
             self.assert_nothing_is_left(0.5)
 
 

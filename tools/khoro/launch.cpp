@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <string.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -10,7 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <set>
+#include <functional>
 #include <utility>
 
 #include "base/error.h"
@@ -178,6 +179,8 @@ void Launch::take_signals() {
 }
 
 void Launch::end_by(int signal) {
+  say(fmt::format("ended by signal {} (SIG{}), and all ranks with it", signal,
+                  ::sigabbrev_np(signal)));
   if (!verdict_) verdict_ = 128 + signal;
   reported_ = true;  // what fails now was made to
   end_at(machine().now());
@@ -196,6 +199,7 @@ void Launch::interrupt() {
     return;
   }
   if (!verdict_) verdict_ = 128 + SIGINT;
+  for (Process& process : processes_) process.asked_to_end = true;
   kill_sessions(sessions_.all());
 }
 
@@ -211,8 +215,7 @@ void Launch::check_clock() {
   if (now >= timeout_at_) {
     timeout_at_ = never;
     if (!all_ended() && !verdict_) {
-      say(fmt::format("timeout: {} still ran after {} s", running_ranks(),
-                      std::chrono::duration<double>(options_.timeout).count()));
+      say_timeout();
       verdict_ = timeout_status;
       timed_out_ = true;
       report(FlightRecorder::Shown::all);
@@ -231,10 +234,19 @@ void Launch::check_clock() {
   }
   if (now >= kill_at_) {
     kill_at_ = never;
-    if (!all_ended())
-      say(fmt::format("killed {}, which did not end by themselves", running_ranks()));
+    const std::set<int> ranks = ranks_of(&Process::runs);
+    if (!ranks.empty())
+      say(fmt::format("killed {}, which did not end by {}", ranks_in_words(ranks),
+                      ranks.size() == 1 ? "itself" : "themselves"));
     kill_sessions(sessions_.all());
   }
+}
+
+void Launch::say_timeout() {
+  const std::set<int> done = ranks_of(&Process::succeeded);
+  say(fmt::format("timeout: {} still ran after {} s{}", ranks_in_words(ranks_of(&Process::runs)),
+                  std::chrono::duration<double>(options_.timeout).count(),
+                  done.empty() ? "" : "; " + ranks_in_words(done) + " had ended with status 0"));
 }
 
 void Launch::say(const std::string& line) { error_.add("khoro run: " + line + "\n"); }
@@ -247,17 +259,17 @@ std::string Launch::name_of(std::size_t index) const {
   return fmt::format("{} (process {})", ranks, processes_[index].number);
 }
 
-std::string Launch::running_ranks() const {
+std::set<int> Launch::ranks_of(bool (Process::*chosen)() const) const {
   std::set<int> ranks;
   for (std::size_t i = 0; i < processes_.size(); ++i)
-    for (int thread = 0; thread < job_.threads && !processes_[i].ended; ++thread)
+    for (int thread = 0; thread < job_.threads && (processes_[i].*chosen)(); ++thread)
       ranks.insert(static_cast<int>(i) * job_.threads + thread);
-  return ranks_in_words(ranks);
+  return ranks;
 }
 
 std::size_t Launch::count_running() const {
-  auto runs = [](const Process& process) { return !process.ended; };
-  return static_cast<std::size_t>(std::count_if(processes_.begin(), processes_.end(), runs));
+  return static_cast<std::size_t>(
+      std::count_if(processes_.begin(), processes_.end(), std::mem_fn(&Process::runs)));
 }
 
 }  // namespace khoro::tool

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -49,7 +50,9 @@ class Launch {
     int status = 0;  // as the shell has it
     bool asked_to_end = false;
     bool was_dying = false;  // when the first failure was seen
-    std::string end;         // in words
+    std::string end;         // in words, once it was judged
+    bool runs() const { return !ended; }
+    bool succeeded() const { return !end.empty() && status == 0; }
   };
 
   void start_all();
@@ -83,9 +86,10 @@ class Launch {
   void finish_output();
   bool output_is_left() const;
   void pass_on_last_output(Time until);
+  void say_timeout();
   void say(const std::string& line);
   std::string name_of(std::size_t index) const;
-  std::string running_ranks() const;
+  std::set<int> ranks_of(bool (Process::*chosen)() const) const;
   std::size_t count_running() const;
   bool all_ended() const { return count_running() == 0; }
 
@@ -111,6 +115,7 @@ class Launch {
   bool output_lost_ = false;
   bool finishing_ = false;  // all processes have ended, and output may be left
   bool output_given_up_ = false;
+  bool failure_named_ = false;
   int failed_later_ = 0;
   int interrupts_ = 0;
   int ended_by_ = 0;  // the last signal that asked for the end

@@ -88,9 +88,10 @@ void Launch::note_end(std::size_t index, int code, int status) {
   process.end = describe(code, status);
   if (process.status == 0 || process.asked_to_end) return;
   if (verdict_) {
-    ++failed_later_;
+    if (failure_named_) ++failed_later_;
     return;
   }
+  failure_named_ = true;
   verdict_ = process.status;
   const std::string end = fmt::format("{} {}", name_of(index), process.end);
   say(end + (all_ended()
@@ -119,7 +120,9 @@ void Launch::report(FlightRecorder::Shown shown) {
   if (reported_) return;
   reported_ = true;
   recorder_.take();
-  for (const std::string& line : recorder_.report(shown, ends())) say(line);
+  const std::vector<std::string> lines = recorder_.report(shown, ends());
+  for (const std::string& line : lines) say(line);
+  if (lines.empty() && shown == FlightRecorder::Shown::all) say("no rank is in a communicator");
 }
 
 /// Nothing for a process that runs, or that a process of the job has started.

@@ -37,12 +37,16 @@ struct Run {
   std::vector<std::string> after_dashes;
 
   int run(std::vector<std::string> before_dashes) {
+    if (!before_dashes.empty() && before_dashes.front().starts_with('-'))
+      throw Error(Code::invalid_argument,
+                  fmt::format("khoro run has no option '{}'; a program of that name comes after --",
+                              before_dashes.front()));
     job.command = std::move(before_dashes);
     // A program named before the dashes gets them as its own argument.
     if (!job.command.empty() && !after_dashes.empty()) job.command.push_back("--");
     job.command.insert(job.command.end(), after_dashes.begin(), after_dashes.end());
-    if (job.command.empty())
-      throw Error(Code::invalid_argument, "which program? khoro run -n 2 -- PROGRAM");
+    if (job.command.empty() || job.command.front().empty())
+      throw Error(Code::invalid_argument, "no program is named: khoro run -n 2 -- PROGRAM");
     if (!job.output_directory.empty()) make_directory(job.output_directory);
     // Pipes must not land where standard input, output and error belong.
     int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);

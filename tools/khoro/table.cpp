@@ -2,7 +2,6 @@
 #include "table.h"
 
 #include <algorithm>
-#include <map>
 
 namespace khoro::tool {
 
@@ -24,10 +23,12 @@ std::string Table::text() const {
 }
 
 void add_format(CLI::App& command, Format& format) {
-  const std::map<std::string, Format> formats = {{"text", Format::text}, {"json", Format::json}};
-  command.add_option("--format", format, "text or json")
-      ->transform(CLI::CheckedTransformer(formats))
-      ->type_name("FORMAT");
+  const auto choose = [&format](const std::string& name) {
+    if (name != "text" && name != "json")
+      throw CLI::ValidationError("--format", "'" + name + "' is neither text nor json");
+    format = name == "json" ? Format::json : Format::text;
+  };
+  command.add_option_function<std::string>("--format", choose, "text or json")->type_name("FORMAT");
 }
 
 }  // namespace khoro::tool
