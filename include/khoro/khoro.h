@@ -24,6 +24,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* C++ is told the type that C gives an enumeration anyway, so that a number which is none of its
+ * names can be passed, and refused. */
+#ifdef __cplusplus
+#define KHORO_ENUM_TYPE : unsigned int
+#else
+#define KHORO_ENUM_TYPE
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -41,7 +49,7 @@ extern "C" {
   (KHORO_VERSION_MAJOR * 10000 + KHORO_VERSION_MINOR * 100 + KHORO_VERSION_PATCH)
 
 /* Results. 0..8 have the values of NCCL's results. */
-typedef enum {
+typedef enum KHORO_ENUM_TYPE {
   khoroSuccess = 0,
   khoroUnhandledDeviceError = 1,
   khoroSystemError = 2,
@@ -60,7 +68,7 @@ typedef enum {
 } khoroResult_t;
 
 /* Element types. The values are NCCL's. */
-typedef enum {
+typedef enum KHORO_ENUM_TYPE {
   khoroInt32 = 2,
   khoroInt64 = 4,
   khoroFloat32 = 7,
@@ -70,7 +78,12 @@ typedef enum {
 
 /* Reductions. The values are NCCL's. avg divides the folded sum by the number of ranks once;
  * integers truncate toward zero. min and max of a NaN are NaN; -0.0 < +0.0. Integers wrap. */
-typedef enum { khoroSum = 0, khoroMax = 2, khoroMin = 3, khoroAvg = 4 } khoroRedOp_t;
+typedef enum KHORO_ENUM_TYPE {
+  khoroSum = 0,
+  khoroMax = 2,
+  khoroMin = 3,
+  khoroAvg = 4
+} khoroRedOp_t;
 
 /* A communicator: this rank's membership in a group of ranks. NULL is never valid. */
 typedef struct khoroComm* khoroComm_t;

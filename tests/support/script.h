@@ -93,9 +93,10 @@ class Script {
     bool intact(int rank) const { return buffers[at(rank)].rest_intact(); }
 
     bool right(int rank, std::size_t slot_bytes) {
-      if (is_message())
-        return rank == from || std::memcmp(buffers[at(rank)].output(), inputs[at(from)].data(),
-                                           inputs[at(from)].size()) == 0;
+      if (is_message()) {
+        const std::vector<std::byte>& sent = inputs[at(from)];
+        return rank == from || std::equal(sent.begin(), sent.end(), buffers[at(rank)].output());
+      }
       if (signature.kind == CallKind::barrier || signature.count == 0) return true;
       if (!oracle) {
         const auto [kind, dtype, reduction, peer, count] = signature;
