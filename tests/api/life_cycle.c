@@ -309,10 +309,20 @@ static void nothing_is_left(struct usage base) {
   CHECK(now.threads == base.threads && now.descriptors == base.descriptors);
 }
 
+static void* do_nothing(void* unused) { return unused; }
+
+/* A sanitizer may start a thread of its own with the first one of the program. */
+static void start_a_thread(void) {
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, do_nothing, NULL) == 0);
+  CHECK(pthread_join(thread, NULL) == 0);
+}
+
 int main(void) {
   made_by(3, 1); /* processes first: this one has not used Khoro yet */
   made_by(1, 3);
   made_by(2, 2);
+  start_a_thread();
   const struct usage base = usage();
   begun_by_one_thread();
   begun_in_a_group();
