@@ -39,7 +39,7 @@ constexpr SettingRow table[] = {
      "How long creating a communicator may take before it fails and names who did not come.",
      &S::init_deadline_ms},
     {"KHORO_SLOTS", integer, "8", "1..64", Scope::job,
-     "Messages that may be under way on one channel.", &S::slots},
+     "Messages that may be under way on one channel; several ranks need 2.", &S::slots},
     {"KHORO_SLOT_BYTES", bytes, "64K", "4096..16777216 step 4096", Scope::job,
      "Bytes that one message carries at most.", &S::slot_bytes},
     {"KHORO_ALGORITHM", text, "", "", Scope::job,
