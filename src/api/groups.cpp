@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <exception>
 #include <future>
-#include <new>
 #include <span>
 #include <thread>
 #include <utility>
@@ -56,19 +55,10 @@ void run_at_once(std::size_t count, Run run) {
 /// Lets the other ranks know of what is being handled, in the place of the inits that have not
 /// begun, and throws it on.
 [[noreturn]] void decline_and_throw(std::span<const PendingInit> inits) {
-  const auto decline = [inits](const Error& reason) {
-    for (const PendingInit& init : inits)
-      if (init.decline) init.decline(reason);
-  };
-  try {
-    throw;
-  } catch (const Error& error) {
-    decline(error);
-    throw;
-  } catch (const std::bad_alloc&) {
-    decline(Error(Code::out_of_memory, "no memory left for an init"));
-    throw;
-  }
+  const Error reason = handled_error("no memory left for an init");
+  for (const PendingInit& init : inits)
+    if (init.decline) init.decline(reason);
+  throw;
 }
 
 /// What failed here itself, rather than what other ranks of the group saw of it; null if nothing

@@ -55,6 +55,10 @@ class Error : public std::runtime_error {
   Code code_;
 };
 
+/// What is being handled, if it is an `Error` or a lack of memory, which becomes one that says
+/// `no_memory`. Throws on whatever else it is.
+Error handled_error(const char* no_memory);
+
 /// The text of an errno. Unlike strerror() it may be asked for while other threads fail too.
 std::string words_of_errno(int number = errno);
 

@@ -142,6 +142,12 @@ std::vector<std::string_view> choices_of(const SettingRow& row) {
 
 bool settable(const SettingRow& row) { return row.scope != Scope::test || test_switches; }
 
+/// Of any scope, in this build or another.
+bool is_setting(std::string_view name) {
+  return std::any_of(std::begin(table), std::end(table),
+                     [name](const SettingRow& row) { return row.name == name; });
+}
+
 void warn_of_unknown_names() {
   std::vector<std::string_view> known;
   for (const SettingRow& row : table)
@@ -151,8 +157,7 @@ void warn_of_unknown_names() {
     name = name.substr(0, name.find('='));
     if (name.size() < 6 || ::strncasecmp(name.data(), "KHORO_", 6) != 0) continue;
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    auto is_name = [&](const SettingRow& row) { return row.name == name; };
-    if (std::any_of(std::begin(table), std::end(table), is_name)) {
+    if (is_setting(name)) {
       log(LogLevel::warn, "{} is ignored: it exists only in builds made for tests", name);
       continue;
     }
@@ -174,9 +179,7 @@ const SettingRow& row_to_choose(std::string_view name) {
       if (row.name == name) return row;
       known.push_back(row.name);
     }
-  const bool exists = std::any_of(std::begin(table), std::end(table),
-                                  [name](const SettingRow& row) { return row.name == name; });
-  const std::string_view meant = exists ? std::string_view() : nearest(name, known);
+  const std::string_view meant = is_setting(name) ? std::string_view() : nearest(name, known);
   throw Error(Code::invalid_argument,
               fmt::format("'{}' cannot be chosen for a communicator; {}", name,
                           meant.empty() ? fmt::format("choose among {}", fmt::join(known, ", "))

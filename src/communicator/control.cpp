@@ -163,7 +163,6 @@ void Control::work() noexcept {
     }
     for (int i = 0; i < count; ++i) {
       std::uint64_t number = events[i].data.u64;
-      if (number == stop_number) return;
       if (number == timer_number)
         run_timers();
       else

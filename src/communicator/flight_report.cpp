@@ -25,33 +25,22 @@ struct Reading {
   bool left = false;
 };
 
-bool has_finished(const std::optional<CallRecord>& call) noexcept {
-  return call && call->state == CallState::finished;
-}
-
 Reading read(const RankPage& page) {
   Reading reading;
   reading.gave_up = page.posted();
   reading.left = page.closed();
   reading.calls = page.calls();
   reading.under_way = page.under_way().calls;
-  // They end in the order in which they began.
-  for (const std::uint64_t number : {reading.calls, reading.calls - 1}) {
-    const auto call = page.record(number);
-    if (has_finished(call)) {
-      reading.finished.push_back(*call);
-      break;
+  const auto add_last_finished = [&](std::uint64_t newest, std::uint64_t looks, auto record) {
+    for (std::uint64_t number = newest; number > 0 && looks > 0; --number, --looks) {
+      const auto call = record(number);
+      if (call && call->state == CallState::finished) return reading.finished.push_back(*call);
     }
-  }
-  // These need not.
-  for (std::uint64_t place = page.messages(), left = RankPage::ring; place > 0 && left > 0;
-       --place, --left) {
-    const auto message = page.message(place);
-    if (has_finished(message)) {
-      reading.finished.push_back(*message);
-      break;
-    }
-  }
+  };
+  // Collectives end in the order in which they began, messages need not.
+  add_last_finished(reading.calls, 2, [&](std::uint64_t number) { return page.record(number); });
+  add_last_finished(page.messages(), RankPage::ring,
+                    [&](std::uint64_t place) { return page.message(place); });
   return reading;
 }
 

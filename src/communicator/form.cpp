@@ -107,10 +107,8 @@ std::unique_ptr<Arrival> form(const Exchange& exchange, const Wish& wish,
       const Settings settings = settings_for(chosen);
       open_meeting(place, settings);
       arrival = std::make_unique<Arrival>(place, settings);
-    } catch (const Error& error) {
-      failure = error;
-    } catch (const std::bad_alloc&) {
-      failure = Error(Code::out_of_memory, "no memory left to make the communicator");
+    } catch (...) {
+      failure = handled_error("no memory left to make the communicator");
     }
   }
   if (failure) {

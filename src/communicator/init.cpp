@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <new>
 #include <utility>
 
 #include "base/doorbell.h"
@@ -121,22 +120,18 @@ std::unique_ptr<Communicator> join(const Place& place, const std::string& chosen
                                    const Interrupt* interrupt) {
   std::unique_ptr<Arrival> arrival;
   bool can_be_told = !place.hosts;  // that this rank does not come
-  const auto give_up = [&](const Error& reason) {
-    if (!can_be_told) return;
-    khoro::decline(place.id, place.ranks, place.rank, reason,
-                   {deadline_of_init(Settings()), interrupt});
-    Process::self().end_hosting(place.id);
-  };
   try {
     const Settings settings = settings_for(chosen);
     open_meeting(place, settings);
     can_be_told = true;
     arrival = std::make_unique<Arrival>(place, settings);
-  } catch (const Error& error) {
-    give_up(error);
-    throw;
-  } catch (const std::bad_alloc&) {
-    give_up(Error(Code::out_of_memory, "no memory left to join"));
+  } catch (...) {
+    const Error reason = handled_error("no memory left to join");
+    if (can_be_told) {
+      khoro::decline(place.id, place.ranks, place.rank, reason,
+                     {deadline_of_init(Settings()), interrupt});
+      Process::self().end_hosting(place.id);
+    }
     throw;
   }
   return arrival->meet(interrupt);
