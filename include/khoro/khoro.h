@@ -311,6 +311,52 @@ KHORO_API khoroResult_t khoroAlltoAll(const void* sendbuff, void* recvbuff, size
                                       khoroDataType_t datatype, khoroComm_t comm,
                                       khoroStream_t stream);
 
+/* The same with blocks that may differ in length, empty ones among them. Counts and displacements
+ * are arrays of one entry per rank, in elements; they are read before the call returns. Blocks may
+ * lie anywhere in their buffer, those that are received apart from each other. A rank that gives or
+ * gets nothing takes part all the same. */
+
+/* Rank r's sendbuff of recvcounts[r] elements comes to recvbuff + recvdispls[r] on every rank.
+ * recvcounts is the same on all ranks, and sendcount its own entry; recvdispls may differ. In
+ * place: sendbuff == recvbuff + recvdispls[rank]. */
+KHORO_API khoroResult_t khoroAllGatherV(const void* sendbuff, size_t sendcount, void* recvbuff,
+                                        const size_t* recvcounts, const size_t* recvdispls,
+                                        khoroDataType_t datatype, khoroComm_t comm,
+                                        khoroStream_t stream);
+
+/* The reduction over all ranks is dealt out in a row: the first recvcounts[0] elements to rank 0,
+ * and so on. recvcounts is the same on all ranks. In place: recvbuff == sendbuff + the sum of the
+ * counts before the rank's own. */
+KHORO_API khoroResult_t khoroReduceScatterV(const void* sendbuff, void* recvbuff,
+                                            const size_t* recvcounts, khoroDataType_t datatype,
+                                            khoroRedOp_t op, khoroComm_t comm,
+                                            khoroStream_t stream);
+
+/* As khoroAllGatherV, on `root` alone; elsewhere recvbuff, recvcounts and recvdispls are ignored. A
+ * rank knows its own count, and the root all. In place, on the root: sendbuff == recvbuff +
+ * recvdispls[root]. */
+KHORO_API khoroResult_t khoroGatherV(const void* sendbuff, size_t sendcount, void* recvbuff,
+                                     const size_t* recvcounts, const size_t* recvdispls,
+                                     khoroDataType_t datatype, int root, khoroComm_t comm,
+                                     khoroStream_t stream);
+
+/* Rank r gets the sendcounts[r] elements at sendbuff + senddispls[r] of `root`; elsewhere sendbuff,
+ * sendcounts and senddispls are ignored. A rank knows its own count, and the root all. In place, on
+ * the root: recvbuff == sendbuff + senddispls[root]. */
+KHORO_API khoroResult_t khoroScatterV(const void* sendbuff, const size_t* sendcounts,
+                                      const size_t* senddispls, void* recvbuff, size_t recvcount,
+                                      khoroDataType_t datatype, int root, khoroComm_t comm,
+                                      khoroStream_t stream);
+
+/* The sendcounts[r] elements at sendbuff + senddispls[r] come to recvbuff + recvdispls[rank] of
+ * rank r, whose recvcounts[rank] is the same. Each rank knows what it sends and gets. In place:
+ * sendbuff == recvbuff, with the same counts and displacements both ways. */
+KHORO_API khoroResult_t khoroAlltoAllV(const void* sendbuff, const size_t* sendcounts,
+                                       const size_t* senddispls, void* recvbuff,
+                                       const size_t* recvcounts, const size_t* recvdispls,
+                                       khoroDataType_t datatype, khoroComm_t comm,
+                                       khoroStream_t stream);
+
 /* Returns after every rank has called it. */
 KHORO_API khoroResult_t khoroBarrier(khoroComm_t comm, khoroStream_t stream);
 

@@ -72,6 +72,7 @@ extern const Algorithm bruck_alltoall = {
     .name = "bruck",
     .collective = CollectiveKind::alltoall,
     .least_slots = 1,
+    .equal_blocks = true,
     .rounds = "ceil(log2 P)",
     .sent = "m/P S, m the bits set in 1..P-1",
     .chunks = one_chunk_per_rank,

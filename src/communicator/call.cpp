@@ -25,6 +25,11 @@ constexpr Row rows[] = {
     {CallKind::gather, "gather", "khoroGather"},
     {CallKind::scatter, "scatter", "khoroScatter"},
     {CallKind::alltoall, "alltoall", "khoroAlltoAll"},
+    {CallKind::allgatherv, "allgatherv", "khoroAllGatherV"},
+    {CallKind::reducescatterv, "reducescatterv", "khoroReduceScatterV"},
+    {CallKind::gatherv, "gatherv", "khoroGatherV"},
+    {CallKind::scatterv, "scatterv", "khoroScatterV"},
+    {CallKind::alltoallv, "alltoallv", "khoroAlltoAllV"},
     {CallKind::split, "split", "khoroCommSplit"},
     {CallKind::send, "send", "khoroSend"},
     {CallKind::recv, "recv", "khoroRecv"},
@@ -46,7 +51,9 @@ std::string describe(const Signature& signature) {
   std::string text(row_of(signature.kind).function);
   if (signature.kind == CallKind::barrier || signature.kind == CallKind::split) return text + "()";
   const DtypeRow* dtype = find(signature.dtype);
-  text += fmt::format("({} x {}", signature.count, dtype ? dtype->constant : "unknown type");
+  const std::string_view type = dtype ? dtype->constant : "unknown type";
+  text += signature.has_local_blocks() ? fmt::format("({}", type)
+                                       : fmt::format("({} x {}", signature.count, type);
   if (signature.kind == CallKind::send) return text + fmt::format(", to rank {})", signature.peer);
   if (signature.kind == CallKind::recv)
     return text + fmt::format(", from rank {})", signature.peer);
@@ -56,6 +63,8 @@ std::string describe(const Signature& signature) {
     text += fmt::format(", {}", reduction ? reduction->constant : "unknown reduction");
   }
   if (collective.has_root()) text += fmt::format(", root {}", signature.peer);
+  if (collective.unequal && !signature.has_local_blocks())
+    text += fmt::format(", counts {:08x}", signature.peer);
   return text + ")";
 }
 

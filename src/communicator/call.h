@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -15,9 +16,9 @@
 
 namespace khoro {
 
-/// What a caller can ask of a communicator. The collectives have the values of `CollectiveKind`; a
-/// split moves what its ranks want as an allgather does. Two bytes, so that a Signature has no
-/// padding.
+/// What a caller can ask of a communicator. The collectives have the values of `CollectiveKind`;
+/// those that end in v are the same with blocks that differ in length; a split moves what its ranks
+/// want as an allgather does. Two bytes, so that a Signature has no padding.
 enum class CallKind : std::uint16_t {
   allreduce,
   broadcast,
@@ -28,6 +29,11 @@ enum class CallKind : std::uint16_t {
   gather,
   scatter,
   alltoall,
+  allgatherv,
+  reducescatterv,
+  gatherv,
+  scatterv,
+  alltoallv,
   split,
   send,
   recv,
@@ -43,7 +49,7 @@ static_assert(static_cast<int>(CallKind::gather) == static_cast<int>(CollectiveK
 static_assert(static_cast<int>(CallKind::scatter) == static_cast<int>(CollectiveKind::scatter));
 static_assert(static_cast<int>(CallKind::alltoall) == static_cast<int>(CollectiveKind::alltoall));
 
-inline constexpr int call_kinds = 12;
+inline constexpr int call_kinds = 17;
 
 /// What meets a send, or a receive, on the other rank.
 constexpr CallKind other_end(CallKind kind) noexcept {
@@ -51,8 +57,10 @@ constexpr CallKind other_end(CallKind kind) noexcept {
 }
 
 /// The part of a call that must be equal on all ranks (of a send and its receive: all but the
-/// kind). `peer` is the root of a rooted collective, the other end of a send or receive, else 0;
-/// what a call does not have (a barrier's count and type, a broadcast's reduction) has its default.
+/// kind). `peer` is the root of a rooted collective, the other end of a send or receive, a hash of
+/// the blocks where all ranks know them, else 0; then `count` is that of all blocks. What a call
+/// does not have (a barrier's count and type, the count of blocks that only their ranks know) has
+/// its default.
 struct Signature {
   CallKind kind = CallKind::allreduce;
   Dtype dtype = Dtype::f32;
@@ -63,14 +71,20 @@ struct Signature {
   bool point_to_point() const noexcept { return kind >= CallKind::send; }
   /// What the ranks do together. Precondition: it is no send or receive.
   Collective collective(int ranks) const noexcept {
-    const CallKind what = kind == CallKind::split ? CallKind::allgather : kind;
-    Collective collective{static_cast<CollectiveKind>(what), ranks};
+    Collective collective{collective_kind(), ranks};
+    collective.unequal = kind >= CallKind::allgatherv && kind <= CallKind::alltoallv;
     if (collective.has_root()) collective.root = peer;
     collective.average = collective.reduces() && reduction == Reduction::avg;
     return collective;
   }
+  /// Blocks are unequal, and a rank knows its own alone.
+  bool has_local_blocks() const noexcept {
+    return kind >= CallKind::gatherv && kind <= CallKind::alltoallv;
+  }
   /// It needs no other rank.
-  bool moves_nothing() const noexcept { return count == 0 && kind != CallKind::barrier; }
+  bool moves_nothing() const noexcept {
+    return count == 0 && kind != CallKind::barrier && !has_local_blocks();
+  }
   /// Everything but the count in one word, for comparing, hashing and records.
   std::uint64_t word() const noexcept {
     return std::bit_cast<std::array<std::uint64_t, 2>>(*this)[0];
@@ -80,6 +94,25 @@ struct Signature {
   }
   bool operator==(const Signature& other) const noexcept {
     return word() == other.word() && count == other.count;
+  }
+
+ private:
+  CollectiveKind collective_kind() const noexcept {
+    switch (kind) {
+      case CallKind::split:
+      case CallKind::allgatherv:
+        return CollectiveKind::allgather;
+      case CallKind::reducescatterv:
+        return CollectiveKind::reducescatter;
+      case CallKind::gatherv:
+        return CollectiveKind::gather;
+      case CallKind::scatterv:
+        return CollectiveKind::scatter;
+      case CallKind::alltoallv:
+        return CollectiveKind::alltoall;
+      default:
+        return static_cast<CollectiveKind>(kind);
+    }
   }
 };
 static_assert(sizeof(Signature) == 16 && std::has_unique_object_representations_v<Signature>);
@@ -109,6 +142,7 @@ struct Extent {
 struct Call {
   Signature signature;
   CallBuffers buffers;
+  std::shared_ptr<const Blocks> blocks = nullptr;  // where they are unequal
 };
 
 std::string_view name(CallKind kind) noexcept;

@@ -2,9 +2,11 @@
 // What is refused before a call begins.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <vector>
 
 #include "base/error.h"
 #include "communicator/communicator.h"
@@ -32,6 +34,74 @@ Extent extent_of(const Signature& signature, int rank, int ranks, std::uint64_t 
   return extent;
 }
 
+/// No object is longer than this.
+constexpr std::uint64_t most_bytes = std::numeric_limits<std::ptrdiff_t>::max();
+
+struct Whole {
+  std::uint64_t elements = 0;
+  std::uint64_t end = 0;
+};
+
+/// What blocks come to; refuses those that no memory can hold.
+Whole whole_of(const Signature& signature, const std::vector<Block>& blocks) {
+  const std::uint64_t most = most_bytes / find(signature.dtype)->bytes;
+  Whole whole;
+  for (const Block& block : blocks) {
+    if (block.count > most || block.first > most - block.count ||
+        whole.elements > most - block.count)
+      refuse(signature, fmt::format("{} elements from element {} on are more than memory can hold; "
+                                    "counts and displacements are in elements, not bytes",
+                                    block.count, block.first));
+    whole.elements += block.count;
+    whole.end = std::max<std::uint64_t>(whole.end, block.end());
+  }
+  return whole;
+}
+
+void check_apart(const Signature& signature, std::vector<Block> blocks) {
+  std::sort(blocks.begin(), blocks.end(),
+            [](const Block& a, const Block& b) { return a.first < b.first; });
+  std::size_t end = 0;
+  for (const Block& block : blocks) {
+    if (block.count > 0 && block.first < end)
+      refuse(signature, fmt::format("two received blocks overlap at element {}; keep what comes "
+                                    "from different ranks apart",
+                                    block.first));
+    if (block.count > 0) end = block.end();
+  }
+}
+
+Extent extent_of_blocks(const Call& call, int rank, int ranks) {
+  const Signature& signature = call.signature;
+  const Collective collective = signature.collective(ranks);
+  const std::vector<Block>& input = call.blocks->input;
+  const std::vector<Block>& output = call.blocks->output;
+  const bool gives = collective.has_input(rank), gets = collective.has_output(rank);
+  if ((gives && input.empty()) || (gets && output.empty()))
+    refuse(signature, "counts or displacements are NULL; pass one of each for every rank");
+  const Whole in = whole_of(signature, input), out = whole_of(signature, output);
+  check_apart(signature, output);
+  const std::uint64_t element = find(signature.dtype)->bytes;
+  Extent extent{in.end * element,         out.end * element,       0, 0,
+                gives && in.elements > 0, gets && out.elements > 0};
+  if (!gives || !gets) return extent;
+
+  const auto own = [rank](const std::vector<Block>& blocks) {
+    return blocks[blocks.size() > 1 ? static_cast<std::size_t>(rank) : 0];
+  };
+  if (own(input).count != own(output).count)
+    refuse(signature, fmt::format("rank {} gives itself {} elements and takes {}; name the same "
+                                  "count at both",
+                                  rank, own(input).count, own(output).count));
+  if (collective.kind != CollectiveKind::alltoall) {
+    extent.input_at = own(input).first * element;
+    extent.output_at = own(output).first * element;
+  } else if (call.buffers.input == call.buffers.output && input != output) {
+    refuse(signature, "in place needs the same counts and displacements both ways");
+  }
+  return extent;
+}
+
 void check_types(const Signature& signature, int rank, int ranks) {
   if (!find(signature.dtype)) refuse(signature, "that is no data type; use one of khoroDataType_t");
   if (!signature.point_to_point() && signature.collective(ranks).reduces() &&
@@ -50,11 +120,13 @@ void Communicator::check_new(const Call& call) {
   Extent extent{0, 0, 0, 0, false, false};
   try {
     if (signature.kind != CallKind::barrier) check_types(signature, rank(), ranks());
-    if (signature.kind != CallKind::barrier && signature.count > 0) {
+    if (call.blocks) {
+      extent = extent_of_blocks(call, rank(), ranks());
+      plans_.check(signature);
+    } else if (signature.kind != CallKind::barrier && signature.count > 0) {
       const std::uint64_t element = find(signature.dtype)->bytes;
-      // The most that any buffer of any rank holds, and no object is longer than this.
-      constexpr std::uint64_t limit = std::numeric_limits<std::ptrdiff_t>::max();
-      if (signature.count > limit / element / static_cast<std::uint64_t>(ranks()))
+      // By what the longest buffer of any rank holds.
+      if (signature.count > most_bytes / element / static_cast<std::uint64_t>(ranks()))
         refuse(signature, fmt::format("{} elements are more than memory can hold; the count is in "
                                       "elements, not bytes",
                                       signature.count));
@@ -64,7 +136,8 @@ void Communicator::check_new(const Call& call) {
     page_->refuse(signature);
     throw;
   }
-  checked_ = {signature, extent, true};
+  // The next call with this signature may have other blocks.
+  checked_ = {signature, extent, !call.blocks};
   check_buffers(call);
 }
 

@@ -23,7 +23,8 @@ std::uint32_t digest(std::uint64_t base, std::uint64_t number) noexcept {
 
 CallArguments arguments_of(const Operation& operation, std::uint32_t digest) noexcept {
   const Signature& signature = operation.call.signature;
-  return {operation.call.buffers, signature.count, signature.dtype, signature.reduction, digest};
+  return {operation.call.buffers, signature.count, signature.dtype,
+          signature.reduction,    digest,          operation.call.blocks.get()};
 }
 
 }  // namespace

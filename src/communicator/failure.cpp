@@ -26,6 +26,12 @@ Cause cause_in(const Operation& operation, Code code, int culprit) noexcept {
   return {code, culprit, operation.call.signature.kind, operation.number};
 }
 
+/// Precondition: its blocks are local, and it waits for the peer's.
+std::size_t expected_from(const Call& call, int peer) {
+  const std::vector<Block>& blocks = call.blocks->output;
+  return blocks[blocks.size() > 1 ? static_cast<std::size_t>(peer) : 0].count;
+}
+
 }  // namespace
 
 void Communicator::throw_cause() const { throw Error(poison_.code(), poison_.message()); }
@@ -143,6 +149,12 @@ void Communicator::fail(const Operation& operation) noexcept {
   const bool differs = status == Status::mismatch;
   poison(cause_in(operation, differs ? Code::mismatch : Code::remote_error, peer), worded([&] {
            const std::string call = title(signature, operation.number);
+           if (differs && signature.has_local_blocks() && peer >= 0)
+             return fmt::format(
+                 "{}, {}: rank {} expects {} elements from {}, which gives another number or made "
+                 "another call; name the same count at both ends",
+                 call, describe(signature), rank(), expected_from(operation.call, peer),
+                 peers_->who(peer));
            if (differs)
              return fmt::format(
                  "{}, {}, does not match what {} called; both ends must name the "

@@ -21,8 +21,8 @@ constexpr std::uint8_t point_to_point_index = 254;
 /// Of the whole vector.
 std::size_t bytes_of(const Signature& signature, const Collective& collective) {
   if (signature.kind == CallKind::barrier) return 0;
-  return signature.count * khoro::find(signature.dtype)->bytes *
-         static_cast<std::size_t>(collective.blocks());
+  const std::size_t blocks = collective.unequal ? 1 : static_cast<std::size_t>(collective.blocks());
+  return signature.count * khoro::find(signature.dtype)->bytes * blocks;
 }
 
 void check_slots(const Algorithm& algorithm, int ranks, int slots) {
@@ -105,6 +105,15 @@ Choice PlanTable::choose(const Signature& signature, const Collective& collectiv
   }
   choice.shape.slots = slots_;
   return choice;
+}
+
+void PlanTable::check(const Signature& signature) const {
+  const Collective collective = signature.collective(topology_.ranks());
+  if (!forced_ || forced_->collective != collective.kind || can_do(*forced_, collective)) return;
+  throw Error(Code::invalid_argument,
+              fmt::format("{}: KHORO_ALGORITHM={}:{} can only do blocks of equal length; force "
+                          "another algorithm or none",
+                          describe(signature), name(forced_->collective), forced_->name));
 }
 
 PlanTable::Entry& PlanTable::find(const Signature& signature) {

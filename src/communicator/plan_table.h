@@ -33,6 +33,8 @@ class PlanTable {
   /// exist, or give a plan that cannot be read.
   PlanTable(int rank, int ranks, const Settings& settings, Ends& ends);
 
+  /// Throws invalid_argument if the settings force an algorithm that cannot do the call.
+  void check(const Signature& signature) const;
   /// The entry lives as long as the table. Throws `Error`; invalid_argument if there are fewer
   /// slots than the algorithm needs.
   Entry& find(const Signature& signature);

@@ -27,6 +27,7 @@ struct CallArguments {
   Dtype dtype = Dtype::f32;
   Reduction reduction = Reduction::sum;
   std::uint32_t digest = 0;
+  const Blocks* blocks = nullptr;  // in place of the count; borrowed until the execution is done
 };
 
 /// Opens the ends that a program's ports need. The ends live as long as the communicator; asking

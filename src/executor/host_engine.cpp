@@ -9,6 +9,7 @@
 #include <new>
 
 #include "base/error.h"
+#include "base/hash.h"
 
 namespace khoro {
 namespace {
@@ -48,6 +49,7 @@ void HostEngine::open(Ends& ends) {
   receivers_.assign(ports, nullptr);
   limits_.assign(ports, 0);
   may_lend_.assign(ports, 0);
+  salts_.assign(ports, 0);
   windows_.resize(ports);
   least_limit_ = ports == 0 ? limit_without_channels : UINT64_MAX;
   std::size_t sending = 0;
@@ -73,17 +75,23 @@ void HostEngine::open(Ends& ends) {
 void HostEngine::start(const CallArguments& call) {
   buffers_ = call.buffers;
   digest_ = call.digest;
-  if (shape_ == 0 || call.count != count_ || call.dtype != dtype_ || call.reduction != reduction_)
+  if (shape_ == 0 || call.count != count_ || call.dtype != dtype_ || call.reduction != reduction_ ||
+      call.blocks)
     reshape(call);
   lends_input_ = image_.lends_in_place || !in_place();
 }
 
 bool HostEngine::in_place() const noexcept {
-  const auto bytes = [&](int blocks) {
-    return count_ * static_cast<std::size_t>(blocks) << shift_[0];
+  const auto bytes = [&](int blocks, const std::vector<Block>* unequal) {
+    std::size_t elements = count_ * static_cast<std::size_t>(blocks);
+    if (unequal)
+      for (const Block& block : *unequal) elements = std::max(elements, block.end());
+    return elements << shift_[0];
   };
-  const std::byte* const input_end = buffers_.input + bytes(collective_.input_blocks());
-  const std::byte* const output_end = buffers_.output + bytes(collective_.output_blocks());
+  const std::byte* const input_end =
+      buffers_.input + bytes(collective_.input_blocks(), blocks_ ? &blocks_->input : nullptr);
+  const std::byte* const output_end =
+      buffers_.output + bytes(collective_.output_blocks(), blocks_ ? &blocks_->output : nullptr);
   return std::less<>{}(buffers_.input, output_end) && std::less<>{}(buffers_.output, input_end);
 }
 
@@ -112,7 +120,8 @@ void HostEngine::reshape(const CallArguments& call) {
   count_ = call.count;
   dtype_ = call.dtype;
   reduction_ = call.reduction;
-  grid_ = Grid({collective_, image_.chunks, count_, element, limit});
+  blocks_ = call.blocks;
+  grid_ = Grid({collective_, image_.chunks, count_, element, limit, blocks_});
   tiles_ = grid_.tiles();
   if (tiles_ == 0 && passes_empty_) tiles_ = 1;
   room_ = limit;
@@ -122,6 +131,29 @@ void HostEngine::reshape(const CallArguments& call) {
   carry_form_ = carry_kind == carry_type(dtype_, Reduction::sum) ? Form::dtype : Form::carry;
   fold_ = find_fold(dtype_, reduction_);
   ++shape_;
+  local_blocks_ = blocks_ && blocks_->local;
+  if (local_blocks_) take_local_blocks();
+}
+
+/// Of each block that goes through a channel both ends know the length, and see if they agree.
+void HostEngine::take_local_blocks() {
+  const auto block_of = [&](const Port& port) {
+    const std::vector<Block>& blocks = port.sends ? blocks_->input : blocks_->output;
+    return blocks[blocks.size() > 1 ? static_cast<std::size_t>(port.peer) : 0];
+  };
+  for (std::size_t i = 0; i < salts_.size(); ++i)
+    salts_[i] = static_cast<std::uint32_t>(mix(block_of(image_.ports[i]).count));
+  tiles_of_stage_.resize(image_.stages.size());
+  std::size_t first = 0;  // of the step
+  std::uint64_t tiles = tiles_;
+  for (std::size_t i = 0; i < image_.stages.size(); ++i) {
+    const Stage& stage = image_.stages[i];
+    if (stage.has_channel())
+      tiles = grid_.tiles_of(block_of(image_.ports[image_.port_of_stage[i]]));
+    if (!(stage.flags & Stage::ends)) continue;
+    for (; first <= i; ++first) tiles_of_stage_[first] = tiles;
+    tiles = tiles_;
+  }
 }
 
 void HostEngine::look_up(Known& known, Buffer buffer, std::int32_t chunk,

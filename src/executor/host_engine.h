@@ -28,7 +28,11 @@ class HostEngine {
   std::uint32_t port_of(std::uint32_t stage) const noexcept { return image_.port_of_stage[stage]; }
   std::uint64_t tiles() const noexcept { return tiles_; }
   std::uint32_t ranks() const noexcept { return static_cast<std::uint32_t>(collective_.ranks); }
-  std::uint32_t digest() const noexcept { return digest_; }
+  std::uint32_t digest(std::uint32_t port) const noexcept { return digest_ ^ salts_[port]; }
+  /// Where blocks are local, both ends of a channel know when they are through with theirs.
+  bool skips(std::uint32_t stage, std::uint64_t tile) const noexcept {
+    return local_blocks_ && tile >= tiles_of_stage_[stage];
+  }
   void fail(Status status) noexcept { status_ = status; }
   Status status() const noexcept { return status_; }
 
@@ -72,7 +76,9 @@ class HostEngine {
   }
   void give_token(int token) noexcept { ++tokens_[static_cast<std::size_t>(token)]; }
 
-  Observed observe(std::uint32_t port) noexcept { return receivers_[port]->try_observe(digest_); }
+  Observed observe(std::uint32_t port) noexcept {
+    return receivers_[port]->try_observe(digest(port));
+  }
   void release(std::uint32_t port) noexcept { receivers_[port]->release(); }
   std::byte* acquire(std::uint32_t port, std::uint64_t bytes) noexcept {
     return senders_[port]->try_acquire(bytes);
@@ -146,6 +152,7 @@ class HostEngine {
   void open(Ends& ends);
   bool in_place() const noexcept;
   void reshape(const CallArguments& call);
+  void take_local_blocks();
   void drop_returned_loans() noexcept;
 
   std::byte* base(Buffer buffer) const noexcept {
@@ -166,6 +173,7 @@ class HostEngine {
   std::vector<Receiver*> receivers_;  // by port; null where the port sends
   std::vector<std::uint64_t> limits_;
   std::vector<std::uint8_t> may_lend_;
+  std::vector<std::uint32_t> salts_;  // of the digests; 0 but where blocks are local
   std::vector<Windows> windows_;
   std::vector<int> tokens_;
   std::uint64_t least_limit_ = 0;
@@ -184,8 +192,11 @@ class HostEngine {
   std::size_t count_ = 0;
   Dtype dtype_ = Dtype::f32;
   Reduction reduction_ = Reduction::sum;
+  const Blocks* blocks_ = nullptr;
   Grid grid_;
   std::uint64_t tiles_ = 0;
+  bool local_blocks_ = false;
+  std::vector<std::uint64_t> tiles_of_stage_;  // where blocks are local: of its step
   unsigned shift_[2] = {0, 0};
   Form carry_form_ = Form::dtype;
   Fold fold_ = nullptr;

@@ -4,7 +4,8 @@
 // The only loop over the steps of a lane, for host and device.
 //
 // An Engine is what the interpreter knows of the world:
-//   stage(i), port_of(i), tiles(), ranks(), digest(), fail(status)      the image and the call
+//   stage(i), port_of(i), tiles(), ranks(), digest(port), fail(status)  the image and the call
+//   skips(i, tile)                              whether the stage's step has nothing to do
 //   shift(form)                                 log2 of an element's bytes
 //   carry_form()                                Form::dtype where the carry type is the dtype
 //   room()                                      elements that fit a chunk of scratch
@@ -35,14 +36,7 @@ class Preparation {
   KHORO_HD Preparation(Engine& engine, LaneState& lane) : engine_(engine), lane_(lane) {}
 
   KHORO_HD Outlook until_fire() {
-    if (lane_.first == lane_.last) return Outlook::ends;
-    if (lane_.stage == lane_.last) {
-      if (++lane_.tile >= engine_.tiles()) {
-        lane_.tile = engine_.tiles();
-        return Outlook::ends;
-      }
-      lane_.stage = lane_.first;
-    }
+    if (lane_.first == lane_.last || !find_step()) return Outlook::ends;
     for (;;) {
       const Stage& stage = engine_.stage(lane_.stage);
       const Outlook outlook = prepare(stage);
@@ -70,6 +64,22 @@ class Preparation {
   }
 
  private:
+  /// Goes on to a step that has something to do; false at the end of the last tile.
+  KHORO_HD bool find_step() {
+    for (;;) {
+      if (lane_.stage == lane_.last) {
+        if (++lane_.tile >= engine_.tiles()) {
+          lane_.tile = engine_.tiles();
+          return false;
+        }
+        lane_.stage = lane_.first;
+      }
+      if (!engine_.skips(lane_.stage, lane_.tile)) return true;
+      while (!(engine_.stage(lane_.stage++).flags & Stage::ends)) {
+      }
+    }
+  }
+
   KHORO_HD Outlook prepare(const Stage& stage) {
     switch (stage.verb) {
       case Verb::await:
@@ -348,10 +358,13 @@ class Preparation {
   }
 
   KHORO_HD void conclude(const Sink& sink) {
-    const MessageHead head{engine_.digest(), sink.bytes, sink.run.form};
+    if (sink.kind == Sink::Kind::write) {
+      if (sink.run.buffer == Buffer::scratch) hold(sink);
+      return;
+    }
+    const MessageHead head{engine_.digest(sink.port), sink.bytes, sink.run.form};
     switch (sink.kind) {
       case Sink::Kind::write:
-        if (sink.run.buffer == Buffer::scratch) hold(sink);
         break;
       case Sink::Kind::send:
         engine_.publish(sink.port, head);

@@ -44,6 +44,9 @@ void check_stage(const Stage& stage, const Image& image, const Collective& colle
              fmt::format("chunks {} to {} of a buffer of {}", stage.first, stage.last, chunks));
     if (stage.verb != Verb::read && stage.buffer == Buffer::input)
       refuse(place, "input is written");
+    if (stage.verb == Verb::write && stage.buffer == Buffer::scratch && collective.unequal &&
+        stage.last - stage.first != 1)
+      refuse(place, "several chunks of scratch are written, whose lengths may be any");
     // Who fills a window decides how long a chunk of scratch is.
     if (stage.verb == Verb::offer && stage.buffer == Buffer::scratch &&
         stage.last - stage.first != 1)

@@ -101,7 +101,8 @@ std::optional<int> Collective::in_place_input(int rank, int output_chunk,
 std::uint64_t Collective::hash() const noexcept {
   std::uint64_t hash = combine(static_cast<std::uint64_t>(kind), static_cast<std::uint64_t>(ranks));
   hash = combine(hash, has_root() ? static_cast<std::uint64_t>(root) : 0);
-  return combine(hash, reduces() && average);
+  hash = combine(hash, reduces() && average);
+  return unequal ? combine(hash, 1) : hash;
 }
 
 }  // namespace khoro

@@ -43,6 +43,8 @@ struct Collective {
   int root = 0;
   /// The reduced value is divided by the number of ranks, once.
   bool average = false;
+  /// Blocks may differ in length.
+  bool unequal = false;
 
   bool reduces() const noexcept {
     return kind == CollectiveKind::allreduce || kind == CollectiveKind::reducescatter ||

@@ -31,7 +31,11 @@ Grid::Grid(const Request& request) noexcept {
 
   const std::size_t parts = static_cast<std::size_t>(chunks_per_block_);
   const std::size_t granules_of_limit = chunk_limit_ / granule_;
-  if (granules_of_limit >= divide_up(divide_up(count_, granule_), parts)) {
+  if (request.blocks) {
+    unequal_ = request.blocks;
+    tile_length_ = parts * granules_of_limit * granule_;
+    tiles_ = tiles_of_blocks();
+  } else if (granules_of_limit >= divide_up(divide_up(count_, granule_), parts)) {
     tile_length_ = count_;
     tiles_ = count_ > 0 ? 1 : 0;
   } else {
@@ -40,20 +44,36 @@ Grid::Grid(const Request& request) noexcept {
   }
 }
 
+std::size_t Grid::tiles_of_blocks() const noexcept {
+  Block longest;
+  for (const auto* blocks : {&unequal_->input, &unequal_->output})
+    for (const Block& block : *blocks) longest.count = std::max(longest.count, block.count);
+  return unequal_->local || longest.count > 0 ? tiles_of(longest) : 0;
+}
+
+std::size_t Grid::tiles_of(const Block& block) const noexcept {
+  return std::max<std::size_t>(divide_up(block.count, tile_length_), 1);
+}
+
+Block Grid::block(Buffer buffer, std::size_t index) const noexcept {
+  if (!unequal_) return {index * count_, count_};
+  return (buffer == Buffer::input ? unequal_->input : unequal_->output)[index];
+}
+
 Grid::Piece Grid::piece(Buffer buffer, int chunk, std::size_t tile) const noexcept {
   if (buffer == Buffer::scratch)
     return {static_cast<std::size_t>(chunk) * chunk_limit_, chunk_limit_};
-  const std::size_t begin = tile * tile_length_;
-  if (begin >= count_) return {};
-  const std::size_t length = std::min(tile_length_, count_ - begin);
-
   const auto parts = static_cast<std::size_t>(chunks_per_block_);
-  const std::size_t block = static_cast<std::size_t>(chunk) / parts;
+  const Block block = this->block(buffer, static_cast<std::size_t>(chunk) / parts);
+  const std::size_t begin = tile * tile_length_;
+  if (begin >= block.count) return {};
+  const std::size_t length = std::min(tile_length_, block.count - begin);
+
   const std::size_t part = static_cast<std::size_t>(chunk) % parts;
   const std::size_t granules = divide_up(length, granule_);
   const std::size_t first = std::min(even_cut(granules, parts, part) * granule_, length);
   const std::size_t last = std::min(even_cut(granules, parts, part + 1) * granule_, length);
-  return {block * count_ + begin + first, last - first};
+  return {block.first + begin + first, last - first};
 }
 
 }  // namespace khoro

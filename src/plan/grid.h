@@ -3,26 +3,46 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "plan/collective.h"
 #include "plan/step.h"
 
 namespace khoro {
 
+/// Where a block lies in its buffer, in elements.
+struct Block {
+  std::size_t first = 0;
+  std::size_t count = 0;
+  std::size_t end() const noexcept { return first + count; }
+  bool operator==(const Block&) const = default;
+};
+
+/// The blocks of a call whose blocks are not equally long: Collective::input_blocks() and
+/// output_blocks() of them.
+struct Blocks {
+  std::vector<Block> input;
+  std::vector<Block> output;
+  /// A rank knows its own alone: those that it sends, and those that it receives.
+  bool local = false;
+};
+
 /// Where the chunks of a call lie, in elements: the whole vector cut into blocks, tiles and chunks.
 ///
 /// A block is the whole vector, or one of its Collective::blocks(), of `count` elements. A tile
 /// takes the same sub-range of every block; within it each block's chunks are cut at multiples of
 /// 128 bytes, as evenly as that allows. Chunks may be empty. The number of tiles depends only on
-/// what all ranks know alike; a call of count 0 has none, a barrier one.
+/// what all ranks know alike; a call of count 0 has none, a barrier one. Where blocks are local
+/// each has tiles of its own, and the call those of the longest.
 class Grid {
  public:
   struct Request {
     Collective collective;
-    int chunks = 1;                 // of the whole vector
-    std::size_t count = 0;          // elements, as the caller gave it
-    std::size_t element_bytes = 1;  // of the dtype
-    std::size_t chunk_limit = 1;    // most elements of one chunk in one tile, at least 1
+    int chunks = 1;                  // of the whole vector
+    std::size_t count = 0;           // elements, as the caller gave it
+    std::size_t element_bytes = 1;   // of the dtype
+    std::size_t chunk_limit = 1;     // most elements of one chunk in one tile, at least 1
+    const Blocks* blocks = nullptr;  // in place of the count; borrowed as long as the grid is used
   };
   struct Piece {
     std::size_t first = 0;  // element of the buffer
@@ -33,12 +53,18 @@ class Grid {
   explicit Grid(const Request& request) noexcept;
 
   std::size_t tiles() const noexcept { return tiles_; }
+  /// Of a block that may be of any length; an empty one has a tile, of empty messages.
+  std::size_t tiles_of(const Block& block) const noexcept;
   /// Elements of a chunk of input or output in a tile. In scratch, where what a chunk holds is
   /// known only from what was written, the piece is its room: `chunk_limit` elements from chunk *
   /// chunk_limit on.
   Piece piece(Buffer buffer, int chunk, std::size_t tile) const noexcept;
 
  private:
+  Block block(Buffer buffer, std::size_t index) const noexcept;
+  std::size_t tiles_of_blocks() const noexcept;
+
+  const Blocks* unequal_ = nullptr;
   int blocks_ = 1;
   int chunks_per_block_ = 1;
   std::size_t count_ = 0;    // elements of a block

@@ -45,6 +45,10 @@ bool runs_with(const Algorithm& algorithm, int ranks, int slots) noexcept {
   return algorithm.least_slots <= slots || ranks == 1;
 }
 
+bool can_do(const Algorithm& algorithm, const Collective& collective) noexcept {
+  return algorithm.collective == collective.kind && !(collective.unequal && algorithm.equal_blocks);
+}
+
 Choice choose(const Collective& collective, std::size_t bytes, const Topology&,
               int slots) noexcept {
   Choice choice;
@@ -52,7 +56,8 @@ Choice choose(const Collective& collective, std::size_t bytes, const Topology&,
   const auto take = [&](const RuleRow& row) {
     choice.algorithm = find_algorithm(row.collective, row.algorithm);
     choice.why = row.why;
-    return runs_with(*choice.algorithm, collective.ranks, slots);
+    return runs_with(*choice.algorithm, collective.ranks, slots) &&
+           can_do(*choice.algorithm, collective);
   };
   for (const RuleRow& row : rows)
     if (row.collective == collective.kind && collective.ranks <= row.most_ranks &&

@@ -34,10 +34,13 @@ struct Choice {
 /// Whether the algorithm can run on channels of so many slots. A rank that is alone needs none.
 bool runs_with(const Algorithm& algorithm, int ranks, int slots) noexcept;
 
-/// The default rule applied: of the lines that fit, the first whose algorithm runs with `slots`; if
-/// there is none, the last line that does, whatever it is for. Where no algorithm of the collective
-/// does, the choice is one that does not. Depends only on what all ranks know alike; `bytes` are
-/// those of the whole vector. Allocates nothing.
+/// Whether the algorithm is one for the collective as it is asked for.
+bool can_do(const Algorithm& algorithm, const Collective& collective) noexcept;
+
+/// The default rule applied: of the lines that fit, the first whose algorithm can do the collective
+/// and runs with `slots`; if there is none, the last line that does, whatever it is for. Where no
+/// algorithm of the collective does, the choice is one that does not. Depends only on what all
+/// ranks know alike; `bytes` are those of the whole vector. Allocates nothing.
 Choice choose(const Collective& collective, std::size_t bytes, const Topology& topology,
               int slots) noexcept;
 

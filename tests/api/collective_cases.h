@@ -143,6 +143,162 @@ static inline void alltoall_case(khoroComm_t comm, int rank, int ranks, khoroDat
   release(theirs, bytes);
 }
 
+/* Blocks of unequal length, some of them empty, known on every rank. */
+static inline size_t unequal(size_t count, int from, int to) {
+  return (size_t)(from + 2 * to) % 3 == 0 ? 0 : count / (size_t)(1 + (from + to) % 4) + (size_t)to;
+}
+
+/* Fills counts and displacements with gaps; returns the elements that they span. */
+static inline size_t lay_out(size_t* counts, size_t* displs, int ranks, size_t gap) {
+  size_t end = gap;
+  for (int r = 0; r < ranks; ++r) {
+    displs[r] = end;
+    end += counts[r] + gap;
+  }
+  return end;
+}
+
+enum { most_ranks_of_cases = 16 };
+
+static inline void allgatherv_case(khoroComm_t comm, int rank, int ranks, khoroDataType_t type,
+                                   size_t count) {
+  size_t counts[most_ranks_of_cases], displs[most_ranks_of_cases];
+  for (int r = 0; r < ranks; ++r) counts[r] = unequal(count, r, 1);
+  const size_t all = lay_out(counts, displs, ranks, (size_t)rank), size = size_of(type);
+  void *in = guarded(counts[rank] * size), *out = guarded(all * size),
+       *expected = guarded(all * size);
+  fill(in, type, counts[rank], rank, 0);
+  memset(out, 0x33, all * size);
+  memset(expected, 0x33, all * size);
+  for (int r = 0; r < ranks; ++r) fill((char*)expected + displs[r] * size, type, counts[r], r, 0);
+  OK(khoroAllGatherV(in, counts[rank], out, counts, displs, type, comm, NULL));
+  check_equal(out, expected, type, all, "allgatherv");
+  memset(out, 0x33, all * size);
+  char* mine = (char*)out + displs[rank] * size;
+  memcpy(mine, in, counts[rank] * size);
+  OK(khoroAllGatherV(mine, counts[rank], out, counts, displs, type, comm, NULL));
+  check_equal(out, expected, type, all, "allgatherv in place");
+  release(in, counts[rank] * size), release(out, all * size), release(expected, all * size);
+}
+
+static inline void reducescatterv_case(khoroComm_t comm, int rank, int ranks, khoroDataType_t type,
+                                       khoroRedOp_t op, size_t count) {
+  size_t counts[most_ranks_of_cases], displs[most_ranks_of_cases];
+  for (int r = 0; r < ranks; ++r) counts[r] = unequal(count, r, 2);
+  const size_t all = lay_out(counts, displs, ranks, 0), size = size_of(type);
+  const size_t own = counts[rank];
+  void *in = guarded(all * size), *out = guarded(own * size), *expected = guarded(own * size);
+  fill(in, type, all, rank, 0);
+  for (size_t i = 0; i < own; ++i) store_reduced(expected, type, i, ranks, op, displs[rank] + i);
+  OK(khoroReduceScatterV(in, out, counts, type, op, comm, NULL));
+  check_equal(out, expected, type, own, "reducescatterv");
+  char* mine = (char*)in + displs[rank] * size;
+  OK(khoroReduceScatterV(in, mine, counts, type, op, comm, NULL));
+  check_equal(mine, expected, type, own, "reducescatterv in place");
+  release(in, all * size), release(out, own * size), release(expected, own * size);
+}
+
+static inline void gatherv_case(khoroComm_t comm, int rank, int ranks, int root,
+                                khoroDataType_t type, size_t count) {
+  size_t counts[most_ranks_of_cases], displs[most_ranks_of_cases];
+  for (int r = 0; r < ranks; ++r) counts[r] = unequal(count, r, root);
+  const size_t all = lay_out(counts, displs, ranks, 2), size = size_of(type), own = counts[rank];
+  const int is_root = rank == root;
+  void *in = guarded(own * size), *out = guarded(all * size), *expected = guarded(all * size);
+  fill(in, type, own, rank, 0);
+  memset(out, 0x33, all * size);
+  memset(expected, 0x33, all * size);
+  if (is_root)
+    for (int r = 0; r < ranks; ++r) fill((char*)expected + displs[r] * size, type, counts[r], r, 0);
+  /* What only the root needs is nothing elsewhere. */
+  OK(khoroGatherV(in, own, out, is_root ? counts : NULL, is_root ? displs : NULL, type, root, comm,
+                  NULL));
+  check_equal(out, expected, type, all, "gatherv");
+  if (is_root) {
+    memset(out, 0x33, all * size);
+    memcpy((char*)out + displs[rank] * size, in, own * size);
+  }
+  OK(khoroGatherV(is_root ? (char*)out + displs[rank] * size : in, own, is_root ? out : NULL,
+                  counts, displs, type, root, comm, NULL));
+  check_equal(out, expected, type, all, "gatherv in place");
+  release(in, own * size), release(out, all * size), release(expected, all * size);
+}
+
+static inline void scatterv_case(khoroComm_t comm, int rank, int ranks, int root,
+                                 khoroDataType_t type, size_t count) {
+  size_t counts[most_ranks_of_cases], displs[most_ranks_of_cases];
+  for (int r = 0; r < ranks; ++r) counts[r] = unequal(count, r, root + 1);
+  const size_t all = lay_out(counts, displs, ranks, 1), size = size_of(type), own = counts[rank];
+  const int is_root = rank == root;
+  void *in = guarded(all * size), *kept = guarded(all * size), *out = guarded(own * size),
+       *theirs = guarded(all * size);
+  fill(in, type, all, rank, 0);
+  memcpy(kept, in, all * size);
+  fill(theirs, type, all, root, 0);
+  const char* expected = (const char*)theirs + displs[rank] * size;
+  OK(khoroScatterV(is_root ? in : NULL, is_root ? counts : NULL, is_root ? displs : NULL, out, own,
+                   type, root, comm, NULL));
+  check_equal(out, expected, type, own, "scatterv");
+  memset(out, 0x33, own * size);
+  OK(khoroScatterV(in, counts, displs, is_root ? (char*)in + displs[rank] * size : out, own, type,
+                   root, comm, NULL));
+  if (!is_root) check_equal(out, expected, type, own, "scatterv in place");
+  check_equal(in, kept, type, all, "input of scatterv");
+  release(in, all * size), release(kept, all * size), release(out, own * size);
+  release(theirs, all * size);
+}
+
+static inline void alltoallv_case(khoroComm_t comm, int rank, int ranks, khoroDataType_t type,
+                                  size_t count) {
+  size_t gives[most_ranks_of_cases], gets[most_ranks_of_cases];
+  size_t from[most_ranks_of_cases], to[most_ranks_of_cases], there[most_ranks_of_cases];
+  for (int r = 0; r < ranks; ++r) {
+    gives[r] = unequal(count, rank, r);
+    gets[r] = unequal(count, r, rank);
+  }
+  const size_t size = size_of(type);
+  const size_t in_all = lay_out(gives, from, ranks, 1), out_all = lay_out(gets, to, ranks, 3);
+  void *in = guarded(in_all * size), *kept = guarded(in_all * size), *out = guarded(out_all * size),
+       *expected = guarded(out_all * size);
+  fill(in, type, in_all, rank, 0);
+  memcpy(kept, in, in_all * size);
+  memset(out, 0x33, out_all * size);
+  memset(expected, 0x33, out_all * size);
+  for (int r = 0; r < ranks; ++r) {
+    size_t its[most_ranks_of_cases];
+    for (int other = 0; other < ranks; ++other) its[other] = unequal(count, r, other);
+    lay_out(its, there, ranks, 1);
+    for (size_t i = 0; i < gets[r]; ++i)
+      fill((char*)expected + (to[r] + i) * size, type, 1, r, there[rank] + i);
+  }
+  OK(khoroAlltoAllV(in, gives, from, out, gets, to, type, comm, NULL));
+  check_equal(out, expected, type, out_all, "alltoallv");
+  check_equal(in, kept, type, in_all, "input of alltoallv");
+  release(in, in_all * size), release(kept, in_all * size);
+  release(out, out_all * size), release(expected, out_all * size);
+}
+
+static inline void alltoallv_in_place_case(khoroComm_t comm, int rank, int ranks,
+                                           khoroDataType_t type, size_t count) {
+  size_t counts[most_ranks_of_cases], displs[most_ranks_of_cases], there[most_ranks_of_cases];
+  for (int r = 0; r < ranks; ++r) counts[r] = unequal(count, rank, r) + unequal(count, r, rank);
+  const size_t size = size_of(type), all = lay_out(counts, displs, ranks, 2);
+  void *data = guarded(all * size), *expected = guarded(all * size);
+  fill(data, type, all, rank, 0);
+  memcpy(expected, data, all * size);
+  for (int r = 0; r < ranks; ++r) {
+    size_t its[most_ranks_of_cases];
+    for (int other = 0; other < ranks; ++other)
+      its[other] = unequal(count, r, other) + unequal(count, other, r);
+    lay_out(its, there, ranks, 2);
+    for (size_t i = 0; i < counts[r]; ++i)
+      fill((char*)expected + (displs[r] + i) * size, type, 1, r, there[rank] + i);
+  }
+  OK(khoroAlltoAllV(data, counts, displs, data, counts, displs, type, comm, NULL));
+  check_equal(data, expected, type, all, "alltoallv in place");
+  release(data, all * size), release(expected, all * size);
+}
+
 static const size_t case_counts[] = {0, 1, 2, 3, 17, 33, 1000, 4099, 70001};
 enum { case_count_count = 9 };
 
@@ -155,13 +311,19 @@ static inline void every_collective(khoroComm_t comm, int rank, int ranks) {
         allreduce_case(comm, rank, ranks, type, all_ops[o], count);
         reducescatter_case(comm, rank, ranks, type, all_ops[o], count);
         reduce_case(comm, rank, ranks, o % ranks, type, all_ops[o], count);
+        reducescatterv_case(comm, rank, ranks, type, all_ops[o], count);
       }
       allgather_case(comm, rank, ranks, type, count);
       alltoall_case(comm, rank, ranks, type, count);
+      allgatherv_case(comm, rank, ranks, type, count);
+      alltoallv_case(comm, rank, ranks, type, count);
+      alltoallv_in_place_case(comm, rank, ranks, type, count);
       for (int root = 0; root < ranks; ++root) {
         broadcast_case(comm, rank, root, type, count);
         gather_case(comm, rank, ranks, root, type, count);
         scatter_case(comm, rank, ranks, root, type, count);
+        gatherv_case(comm, rank, ranks, root, type, count);
+        scatterv_case(comm, rank, ranks, root, type, count);
       }
       OK(khoroBarrier(comm, NULL));
     }

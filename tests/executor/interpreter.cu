@@ -64,7 +64,8 @@ class DeviceEngine {
   __device__ std::uint32_t port_of(std::uint32_t stage) const { return ports[stage]; }
   __device__ std::uint64_t tiles() const { return tile_count; }
   __device__ std::uint32_t ranks() const { return rank_count; }
-  __device__ std::uint32_t digest() const { return call_digest; }
+  __device__ std::uint32_t digest(std::uint32_t) const { return call_digest; }
+  __device__ bool skips(std::uint32_t, std::uint64_t) const { return false; }
   __device__ void fail(Status why) { status = why; }
   __device__ unsigned shift(Form form) const { return shifts[static_cast<int>(form)]; }
   __device__ Form carry_form() const { return carry; }
