@@ -8,10 +8,12 @@
 namespace khoro {
 
 // Each is defined in the file that its name begins with.
-extern const Algorithm ring_allreduce, ring_allgather, ring_reducescatter;
 extern const Algorithm one_shot_allreduce;
 extern const Algorithm two_shot_allreduce;
+extern const Algorithm recursive_doubling_allreduce;
 extern const Algorithm double_tree_allreduce;
+extern const Algorithm ring_allreduce, ring_allgather, ring_reducescatter;
+extern const Algorithm two_way_ring_allreduce, two_way_ring_allgather, two_way_ring_reducescatter;
 extern const Algorithm binomial_broadcast;
 extern const Algorithm chain_broadcast;
 extern const Algorithm dissemination_barrier;
@@ -19,9 +21,11 @@ extern const Algorithm dissemination_barrier;
 namespace {
 
 constexpr const Algorithm* rows[] = {
-    &one_shot_allreduce, &two_shot_allreduce, &double_tree_allreduce,
-    &ring_allreduce,     &binomial_broadcast, &chain_broadcast,
-    &ring_allgather,     &ring_reducescatter, &dissemination_barrier,
+    &one_shot_allreduce,     &two_shot_allreduce, &recursive_doubling_allreduce,
+    &double_tree_allreduce,  &ring_allreduce,     &two_way_ring_allreduce,
+    &binomial_broadcast,     &chain_broadcast,    &ring_allgather,
+    &two_way_ring_allgather, &ring_reducescatter, &two_way_ring_reducescatter,
+    &dissemination_barrier,
 };
 
 void check(const Algorithm& algorithm, const Collective& collective, const Topology& topology) {
