@@ -286,6 +286,31 @@ KHORO_API khoroResult_t khoroReduceScatter(const void* sendbuff, void* recvbuff,
                                            khoroDataType_t datatype, khoroRedOp_t op,
                                            khoroComm_t comm, khoroStream_t stream);
 
+/* As khoroAllReduce, but `root` alone gets the result: recvbuff is ignored, and not written,
+ * elsewhere. In place: sendbuff == recvbuff. */
+KHORO_API khoroResult_t khoroReduce(const void* sendbuff, void* recvbuff, size_t count,
+                                    khoroDataType_t datatype, khoroRedOp_t op, int root,
+                                    khoroComm_t comm, khoroStream_t stream);
+
+/* As khoroAllGather, but `root` alone gets the blocks, sendcount elements from each rank: recvbuff
+ * is ignored, and not written, elsewhere. In place, on the root: sendbuff == recvbuff +
+ * root*sendcount. */
+KHORO_API khoroResult_t khoroGather(const void* sendbuff, void* recvbuff, size_t sendcount,
+                                    khoroDataType_t datatype, int root, khoroComm_t comm,
+                                    khoroStream_t stream);
+
+/* recvbuff[i] = sendbuff[rank*recvcount + i] of `root`; sendbuff is ignored elsewhere. In place, on
+ * the root: recvbuff == sendbuff + root*recvcount. */
+KHORO_API khoroResult_t khoroScatter(const void* sendbuff, void* recvbuff, size_t recvcount,
+                                     khoroDataType_t datatype, int root, khoroComm_t comm,
+                                     khoroStream_t stream);
+
+/* recvbuff[r*count + i] = sendbuff[rank*count + i] of rank r: every rank has a block of `count`
+ * elements for every rank. In place: sendbuff == recvbuff. */
+KHORO_API khoroResult_t khoroAlltoAll(const void* sendbuff, void* recvbuff, size_t count,
+                                      khoroDataType_t datatype, khoroComm_t comm,
+                                      khoroStream_t stream);
+
 /* Returns after every rank has called it. */
 KHORO_API khoroResult_t khoroBarrier(khoroComm_t comm, khoroStream_t stream);
 

@@ -43,6 +43,8 @@ struct Algorithm {
   int (*chunks)(const Collective&, const Shape&);
   Program (*program)(const Collective&, const Topology&, const Shape&, int rank);
   Cost (*cost)(const Collective&, const Shape&);
+  /// Chunks of the widest message of any rank. Null: 1.
+  int (*widest)(const Collective&, const Shape&) = nullptr;
 };
 
 /// Every algorithm there is, in the order in which `khoro plan list` prints them.

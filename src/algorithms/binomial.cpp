@@ -1,7 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Binomial broadcast: whoever has the data sends it on, so that the number of ranks that have it
-// doubles. P ranks, S bytes.
-//   floor(log2 P) rounds, at most ceil(log2 P) S bytes sent per rank (the root), 1 slot
+// Binomial tree: counted from the root on, a rank hangs below itself without its lowest bit, so the
+// number of ranks that take part doubles with every round. P ranks, S bytes of the whole vector.
+//   broadcast   floor(log2 P) rounds, at most ceil(log2 P) S bytes sent per rank (the root), 1 slot
+//   reduce      floor(log2 P) rounds, S,                                                    1 slot
+//   gather      floor(log2 P) rounds, m/P S with m the ranks of the greatest subtree but the
+//   root's,
+//                                                                                           1 slot
+//   scatter     floor(log2 P) rounds, (P-1)/P S (the root),                                 1 slot
+// Gather and scatter pass all blocks of a subtree in one message; in two where those of one of the
+// root's children go round the end of the whole vector.
+
+#include <algorithm>
+#include <array>
 
 #include "algorithms/algorithm.h"
 #include "algorithms/build.h"
@@ -9,29 +19,166 @@
 namespace khoro {
 namespace {
 
-/// Ranks are counted from the root on: `number` hangs below itself without its lowest bit.
-Lane lane(Collective collective, int rank) {
-  const int ranks = collective.ranks;
-  const int number = (rank + ranks - collective.root) % ranks;
-  const auto rank_of = [=](int other) { return (other + collective.root) % ranks; };
-  const int lowest = number == 0 ? 1 << ceil_log2(ranks) : number & -number;
+/// A rank's place in the tree. Numbers count from the root on.
+struct Tree {
+  int ranks;
+  int root;
+  int number;
 
-  Step step = number == 0 ? read(input(0)) : recv(rank_of(number - lowest));
+  Tree(const Collective& collective, int rank)
+      : ranks(collective.ranks),
+        root(collective.root),
+        number((rank + collective.ranks - collective.root) % collective.ranks) {}
+
+  bool is_root() const { return number == 0; }
+  int rank_of(int other) const { return (other + root) % ranks; }
+  /// Children are at the powers of two below this.
+  int reach() const { return is_root() ? 1 << ceil_log2(ranks) : number & -number; }
+  bool has_child(int bit) const { return number + bit < ranks; }
+  int child(int bit) const { return rank_of(number + bit); }
+  int parent() const { return rank_of(number - reach()); }
+  /// Ranks of the subtree, and of that of a child.
+  int size() const { return std::min(reach(), ranks - number); }
+  int size_of_child(int bit) const { return std::min(bit, ranks - number - bit); }
+};
+
+Lane broadcast_lane(Tree tree) {
+  Step step = tree.is_root() ? read(input(0)) : recv(tree.parent());
   step.add(write(output(0)));
   // The greatest subtree first.
-  for (int bit = lowest >> 1; bit > 0; bit >>= 1)
-    if (number + bit < ranks) step.add(send(rank_of(number + bit)));
+  for (int bit = tree.reach() >> 1; bit > 0; bit >>= 1)
+    if (tree.has_child(bit)) step.add(send(tree.child(bit)));
   co_yield std::move(step);
 }
 
-int one_chunk(const Collective&, const Shape&) { return 1; }
-
-Program program(const Collective& collective, const Topology&, const Shape&, int rank) {
-  return one_lane(lane, collective, rank);
+Lane reduce_lane(Collective collective, Tree tree) {
+  Step step = read(input(0));
+  for (int bit = 1; bit < tree.reach() && tree.has_child(bit); bit <<= 1)
+    step.add(reduce(recv(tree.child(bit))));
+  if (tree.is_root())
+    co_yield completed(std::move(step), collective) | write(output(0));
+  else
+    co_yield std::move(step) | send(tree.parent());
 }
 
-Cost cost(const Collective& collective, const Shape&) {
-  return {floor_log2(collective.ranks), static_cast<double>(ceil_log2(collective.ranks))};
+/// The blocks of a subtree as they lie in the whole vector: in one part, or in two where they go
+/// round its end. `first` counts from the subtree's own block on.
+struct Part {
+  int first = 0;
+  int size = 0;
+};
+using Parts = std::array<Part, 2>;
+
+/// Between the root and its child `number`.
+Parts parts_at_root(const Tree& tree, int number, int size) {
+  const int to_end = tree.ranks - tree.rank_of(number);
+  if (size <= to_end) return {{{0, size}, {}}};
+  return {{{0, to_end}, {to_end, size - to_end}}};
+}
+
+/// Between the rank and its parent.
+Parts parts_up(const Tree& tree) {
+  if (tree.number == tree.reach()) return parts_at_root(tree, tree.number, tree.size());
+  return {{{0, tree.size()}, {}}};
+}
+
+Lane gather_at_root(Tree tree) {
+  co_yield read(input(0)) | write(output(tree.root));
+  for (int bit = 1; tree.has_child(bit); bit <<= 1)
+    for (const Part& part : parts_at_root(tree, bit, tree.size_of_child(bit))) {
+      const int first = tree.rank_of(bit + part.first);
+      if (part.size > 0) co_yield recv(tree.child(bit)) | write(output(first, first + part.size));
+    }
+}
+
+Lane gather_lane(Tree tree) {
+  if (tree.size() == 1) {
+    co_yield read(input(0)) | send(tree.parent());
+    co_return;
+  }
+  co_yield read(input(0)) | write(scratch(0));
+  for (int bit = 1; bit < tree.reach() && tree.has_child(bit); bit <<= 1)
+    co_yield recv(tree.child(bit)) | write(scratch(bit, bit + tree.size_of_child(bit)));
+  for (const Part& part : parts_up(tree))
+    if (part.size > 0)
+      co_yield read(scratch(part.first, part.first + part.size)) | send(tree.parent());
+}
+
+Lane scatter_at_root(Tree tree) {
+  // The greatest subtree first.
+  for (int bit = tree.reach() >> 1; bit > 0; bit >>= 1) {
+    if (!tree.has_child(bit)) continue;
+    for (const Part& part : parts_at_root(tree, bit, tree.size_of_child(bit))) {
+      const int first = tree.rank_of(bit + part.first);
+      if (part.size > 0) co_yield read(input(first, first + part.size)) | send(tree.child(bit));
+    }
+  }
+  co_yield read(input(tree.root)) | write(output(0));
+}
+
+Lane scatter_lane(Tree tree) {
+  if (tree.size() == 1) {
+    co_yield recv(tree.parent()) | write(output(0));
+    co_return;
+  }
+  for (const Part& part : parts_up(tree))
+    if (part.size > 0)
+      co_yield recv(tree.parent()) | write(scratch(part.first, part.first + part.size));
+  for (int bit = tree.reach() >> 1; bit > 0; bit >>= 1)
+    if (tree.has_child(bit))
+      co_yield read(scratch(bit, bit + tree.size_of_child(bit))) | send(tree.child(bit));
+  co_yield read(scratch(0)) | write(output(0));
+}
+
+int one_chunk(const Collective&, const Shape&) { return 1; }
+int one_chunk_per_rank(const Collective& collective, const Shape&) { return collective.ranks; }
+
+/// Ranks of the greatest subtree but the root's.
+int greatest_subtree(int ranks) {
+  if (ranks <= 2) return ranks - 1;
+  const int highest = 1 << floor_log2(ranks - 1);
+  return std::max(highest / 2, ranks - highest);
+}
+
+int widest(const Collective& collective, const Shape&) {
+  int most = 1;
+  for (int rank = 0; rank < collective.ranks; ++rank) {
+    const Tree tree(collective, rank);
+    if (tree.is_root()) continue;
+    for (const Part& part : parts_up(tree)) most = std::max(most, part.size);
+  }
+  return most;
+}
+
+Program broadcast(const Collective& collective, const Topology&, const Shape&, int rank) {
+  return one_lane(broadcast_lane, Tree(collective, rank));
+}
+Program reduce_to_root(const Collective& collective, const Topology&, const Shape&, int rank) {
+  return one_lane(reduce_lane, collective, Tree(collective, rank));
+}
+Program gather(const Collective& collective, const Topology&, const Shape&, int rank) {
+  const Tree tree(collective, rank);
+  return one_lane(tree.is_root() ? gather_at_root : gather_lane, tree);
+}
+Program scatter(const Collective& collective, const Topology&, const Shape&, int rank) {
+  const Tree tree(collective, rank);
+  return one_lane(tree.is_root() ? scatter_at_root : scatter_lane, tree);
+}
+
+int rounds(const Collective& collective) { return floor_log2(collective.ranks); }
+
+Cost broadcast_cost(const Collective& collective, const Shape&) {
+  return {rounds(collective), static_cast<double>(ceil_log2(collective.ranks))};
+}
+Cost reduce_cost(const Collective& collective, const Shape&) {
+  return {rounds(collective), collective.ranks > 1 ? 1.0 : 0.0};
+}
+Cost gather_cost(const Collective& collective, const Shape&) {
+  const int ranks = collective.ranks;
+  return {rounds(collective), static_cast<double>(greatest_subtree(ranks)) / ranks};
+}
+Cost scatter_cost(const Collective& collective, const Shape&) {
+  return {rounds(collective), static_cast<double>(collective.ranks - 1) / collective.ranks};
 }
 
 }  // namespace
@@ -43,8 +190,43 @@ extern const Algorithm binomial_broadcast = {
     .rounds = "floor(log2 P)",
     .sent = "ceil(log2 P) S",
     .chunks = one_chunk,
-    .program = program,
-    .cost = cost,
+    .program = broadcast,
+    .cost = broadcast_cost,
+};
+
+extern const Algorithm binomial_reduce = {
+    .name = "binomial",
+    .collective = CollectiveKind::reduce,
+    .least_slots = 1,
+    .rounds = "floor(log2 P)",
+    .sent = "S",
+    .chunks = one_chunk,
+    .program = reduce_to_root,
+    .cost = reduce_cost,
+};
+
+extern const Algorithm binomial_gather = {
+    .name = "binomial",
+    .collective = CollectiveKind::gather,
+    .least_slots = 1,
+    .rounds = "floor(log2 P)",
+    .sent = "m/P S, m the greatest subtree",
+    .chunks = one_chunk_per_rank,
+    .program = gather,
+    .cost = gather_cost,
+    .widest = widest,
+};
+
+extern const Algorithm binomial_scatter = {
+    .name = "binomial",
+    .collective = CollectiveKind::scatter,
+    .least_slots = 1,
+    .rounds = "floor(log2 P)",
+    .sent = "(P-1)/P S",
+    .chunks = one_chunk_per_rank,
+    .program = scatter,
+    .cost = scatter_cost,
+    .widest = widest,
 };
 
 }  // namespace khoro

@@ -14,8 +14,11 @@ extern const Algorithm recursive_doubling_allreduce;
 extern const Algorithm double_tree_allreduce;
 extern const Algorithm ring_allreduce, ring_allgather, ring_reducescatter;
 extern const Algorithm two_way_ring_allreduce, two_way_ring_allgather, two_way_ring_reducescatter;
-extern const Algorithm binomial_broadcast;
-extern const Algorithm chain_broadcast;
+extern const Algorithm binomial_broadcast, binomial_reduce, binomial_gather, binomial_scatter;
+extern const Algorithm chain_broadcast, chain_reduce;
+extern const Algorithm linear_gather, linear_scatter, linear_alltoall;
+extern const Algorithm pairwise_alltoall;
+extern const Algorithm bruck_alltoall;
 extern const Algorithm dissemination_barrier;
 
 namespace {
@@ -25,7 +28,10 @@ constexpr const Algorithm* rows[] = {
     &double_tree_allreduce,  &ring_allreduce,     &two_way_ring_allreduce,
     &binomial_broadcast,     &chain_broadcast,    &ring_allgather,
     &two_way_ring_allgather, &ring_reducescatter, &two_way_ring_reducescatter,
-    &dissemination_barrier,
+    &dissemination_barrier,  &binomial_reduce,    &chain_reduce,
+    &linear_gather,          &binomial_gather,    &linear_scatter,
+    &binomial_scatter,       &linear_alltoall,    &pairwise_alltoall,
+    &bruck_alltoall,
 };
 
 void check(const Algorithm& algorithm, const Collective& collective, const Topology& topology) {
@@ -61,6 +67,7 @@ Plan make_plan(const Algorithm& algorithm, const Collective& collective, const T
   plan.algorithm = algorithm.name;
   plan.collective = collective;
   plan.chunks = algorithm.chunks(collective, shape);
+  if (algorithm.widest) plan.widest_message = algorithm.widest(collective, shape);
   plan.lends_in_place = algorithm.lends_in_place;
   plan.program = [program = algorithm.program, collective, topology, shape](int rank) {
     return program(collective, topology, shape, rank);

@@ -45,6 +45,45 @@ khoroResult_t khoroReduceScatter(const void* sendbuff, void* recvbuff, size_t re
   });
 }
 
+khoroResult_t khoroReduce(const void* sendbuff, void* recvbuff, size_t count,
+                          khoroDataType_t datatype, khoroRedOp_t op, int root, khoroComm_t comm,
+                          khoroStream_t stream) {
+  return guard([&] {
+    khoro::submit(comm, stream,
+                  {{CallKind::reduce, khoro::dtype(datatype), khoro::reduction(op), root, count},
+                   khoro::buffers(sendbuff, recvbuff)});
+  });
+}
+
+khoroResult_t khoroGather(const void* sendbuff, void* recvbuff, size_t sendcount,
+                          khoroDataType_t datatype, int root, khoroComm_t comm,
+                          khoroStream_t stream) {
+  return guard([&] {
+    khoro::submit(comm, stream,
+                  {{CallKind::gather, khoro::dtype(datatype), {}, root, sendcount},
+                   khoro::buffers(sendbuff, recvbuff)});
+  });
+}
+
+khoroResult_t khoroScatter(const void* sendbuff, void* recvbuff, size_t recvcount,
+                           khoroDataType_t datatype, int root, khoroComm_t comm,
+                           khoroStream_t stream) {
+  return guard([&] {
+    khoro::submit(comm, stream,
+                  {{CallKind::scatter, khoro::dtype(datatype), {}, root, recvcount},
+                   khoro::buffers(sendbuff, recvbuff)});
+  });
+}
+
+khoroResult_t khoroAlltoAll(const void* sendbuff, void* recvbuff, size_t count,
+                            khoroDataType_t datatype, khoroComm_t comm, khoroStream_t stream) {
+  return guard([&] {
+    khoro::submit(comm, stream,
+                  {{CallKind::alltoall, khoro::dtype(datatype), {}, 0, count},
+                   khoro::buffers(sendbuff, recvbuff)});
+  });
+}
+
 khoroResult_t khoroBarrier(khoroComm_t comm, khoroStream_t stream) {
   return guard([&] {
     khoro::submit(comm, stream, {{CallKind::barrier, khoro::Dtype::f32, {}, 0, 0}, {}});

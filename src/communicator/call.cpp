@@ -21,6 +21,10 @@ constexpr Row rows[] = {
     {CallKind::allgather, "allgather", "khoroAllGather"},
     {CallKind::reducescatter, "reducescatter", "khoroReduceScatter"},
     {CallKind::barrier, "barrier", "khoroBarrier"},
+    {CallKind::reduce, "reduce", "khoroReduce"},
+    {CallKind::gather, "gather", "khoroGather"},
+    {CallKind::scatter, "scatter", "khoroScatter"},
+    {CallKind::alltoall, "alltoall", "khoroAlltoAll"},
     {CallKind::split, "split", "khoroCommSplit"},
     {CallKind::send, "send", "khoroSend"},
     {CallKind::recv, "recv", "khoroRecv"},
@@ -43,13 +47,15 @@ std::string describe(const Signature& signature) {
   if (signature.kind == CallKind::barrier || signature.kind == CallKind::split) return text + "()";
   const DtypeRow* dtype = find(signature.dtype);
   text += fmt::format("({} x {}", signature.count, dtype ? dtype->constant : "unknown type");
-  if (signature.reduces()) {
+  if (signature.kind == CallKind::send) return text + fmt::format(", to rank {})", signature.peer);
+  if (signature.kind == CallKind::recv)
+    return text + fmt::format(", from rank {})", signature.peer);
+  const Collective collective = signature.collective(1);
+  if (collective.reduces()) {
     const ReductionRow* reduction = find(signature.reduction);
     text += fmt::format(", {}", reduction ? reduction->constant : "unknown reduction");
   }
-  if (signature.kind == CallKind::broadcast) text += fmt::format(", root {}", signature.peer);
-  if (signature.kind == CallKind::send) text += fmt::format(", to rank {}", signature.peer);
-  if (signature.kind == CallKind::recv) text += fmt::format(", from rank {}", signature.peer);
+  if (collective.has_root()) text += fmt::format(", root {}", signature.peer);
   return text + ")";
 }
 

@@ -24,6 +24,10 @@ enum class CallKind : std::uint16_t {
   allgather,
   reducescatter,
   barrier,
+  reduce,
+  gather,
+  scatter,
+  alltoall,
   split,
   send,
   recv,
@@ -34,8 +38,12 @@ static_assert(static_cast<int>(CallKind::allgather) == static_cast<int>(Collecti
 static_assert(static_cast<int>(CallKind::reducescatter) ==
               static_cast<int>(CollectiveKind::reducescatter));
 static_assert(static_cast<int>(CallKind::barrier) == static_cast<int>(CollectiveKind::barrier));
+static_assert(static_cast<int>(CallKind::reduce) == static_cast<int>(CollectiveKind::reduce));
+static_assert(static_cast<int>(CallKind::gather) == static_cast<int>(CollectiveKind::gather));
+static_assert(static_cast<int>(CallKind::scatter) == static_cast<int>(CollectiveKind::scatter));
+static_assert(static_cast<int>(CallKind::alltoall) == static_cast<int>(CollectiveKind::alltoall));
 
-inline constexpr int call_kinds = 8;
+inline constexpr int call_kinds = 12;
 
 /// What meets a send, or a receive, on the other rank.
 constexpr CallKind other_end(CallKind kind) noexcept {
@@ -53,8 +61,13 @@ struct Signature {
   std::uint64_t count = 0;
 
   bool point_to_point() const noexcept { return kind >= CallKind::send; }
-  bool reduces() const noexcept {
-    return kind == CallKind::allreduce || kind == CallKind::reducescatter;
+  /// What the ranks do together. Precondition: it is no send or receive.
+  Collective collective(int ranks) const noexcept {
+    const CallKind what = kind == CallKind::split ? CallKind::allgather : kind;
+    Collective collective{static_cast<CollectiveKind>(what), ranks};
+    if (collective.has_root()) collective.root = peer;
+    collective.average = collective.reduces() && reduction == Reduction::avg;
+    return collective;
   }
   /// It needs no other rank.
   bool moves_nothing() const noexcept { return count == 0 && kind != CallKind::barrier; }

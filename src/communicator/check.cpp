@@ -16,33 +16,28 @@ namespace {
   throw Error(Code::invalid_argument, fmt::format("{}: {}", describe(signature), why));
 }
 
+/// `bytes` are those of the count.
 Extent extent_of(const Signature& signature, int rank, int ranks, std::uint64_t bytes) {
-  const auto mine = static_cast<std::uint64_t>(rank) * bytes;
-  const auto all = static_cast<std::uint64_t>(ranks) * bytes;
-  switch (signature.kind) {
-    case CallKind::allgather:
-    case CallKind::split:
-      return {bytes, all, 0, mine};
-    case CallKind::reducescatter:
-      return {all, bytes, mine, 0};
-    case CallKind::broadcast:
-      return {bytes, bytes, 0, 0, rank == signature.peer};
-    case CallKind::send:
-      return {bytes, 0, 0, 0, true, false};
-    case CallKind::recv:
-      return {0, bytes, 0, 0, false, true};
-    case CallKind::allreduce:
-    case CallKind::barrier:
-      break;
-  }
-  return {bytes, bytes};
+  if (signature.kind == CallKind::send) return {bytes, 0, 0, 0, true, false};
+  if (signature.kind == CallKind::recv) return {0, bytes, 0, 0, false, true};
+  const Collective collective = signature.collective(ranks);
+  const auto own_block = static_cast<std::uint64_t>(rank) * bytes;
+  Extent extent;
+  extent.input = bytes * static_cast<std::uint64_t>(collective.input_blocks());
+  extent.output = bytes * static_cast<std::uint64_t>(collective.output_blocks());
+  if (collective.input_blocks() > collective.output_blocks()) extent.input_at = own_block;
+  if (collective.output_blocks() > collective.input_blocks()) extent.output_at = own_block;
+  extent.reads = collective.has_input(rank);
+  extent.writes = collective.has_output(rank);
+  return extent;
 }
 
 void check_types(const Signature& signature, int rank, int ranks) {
   if (!find(signature.dtype)) refuse(signature, "that is no data type; use one of khoroDataType_t");
-  if (signature.reduces() && !find(signature.reduction))
+  if (!signature.point_to_point() && signature.collective(ranks).reduces() &&
+      !find(signature.reduction))
     refuse(signature, "that is no reduction; use one of khoroRedOp_t");
-  const bool has_peer = signature.point_to_point() || signature.kind == CallKind::broadcast;
+  const bool has_peer = signature.point_to_point() || signature.collective(ranks).has_root();
   if (has_peer && (signature.peer < 0 || signature.peer >= ranks))
     refuse(signature, fmt::format("there is no rank {}; rank {} is one of {} ranks, 0 to {}",
                                   signature.peer, rank, ranks, ranks - 1));

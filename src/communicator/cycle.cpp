@@ -91,7 +91,7 @@ class Search {
       if (call.signature.point_to_point())
         add_message(rank, call, add);
       else
-        add_collective(call, seen.stuck.peer, add);
+        add_collective(rank, call, seen.stuck.peer, add);
     }
     return steps;
   }
@@ -104,13 +104,15 @@ class Search {
   }
 
   template <class Add>
-  void add_collective(const CallRecord& call, int waits_for, Add add) const {
+  void add_collective(int rank, const CallRecord& call, int waits_for, Add add) const {
     const Need need{call.signature.kind, 0};
     if (call.signature.moves_nothing()) return;
+    const Collective collective = call.signature.collective(peers_.ranks());
     for (int peer = 0; peer < peers_.ranks(); ++peer) {
-      // A broadcast needs not all, but its root, and whoever is next on the way from it.
-      const bool needed = peer == waits_for || peer == call.signature.peer;
-      if (call.signature.kind == CallKind::broadcast && !needed) continue;
+      // Where one rank gives to all, or all to one, others are needed as far as they are on the
+      // way.
+      const bool gives = collective.has_input(peer) && collective.has_output(rank);
+      if (peer != waits_for && !gives) continue;
       if (peers_.page(peer).calls() < call.number) add(peer, need);
     }
   }

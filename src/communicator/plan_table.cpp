@@ -18,22 +18,11 @@ namespace {
 /// The index of the channels that carry sends and receives, apart from those of any lane.
 constexpr std::uint8_t point_to_point_index = 254;
 
-Collective collective_of(const Signature& signature, int ranks) {
-  Collective collective;
-  const CallKind kind = signature.kind == CallKind::split ? CallKind::allgather : signature.kind;
-  collective.kind = static_cast<CollectiveKind>(kind);
-  collective.ranks = ranks;
-  if (collective.has_root()) collective.root = signature.peer;
-  collective.average = collective.reduces() && signature.reduction == Reduction::avg;
-  return collective;
-}
-
-std::size_t bytes_of(const Signature& signature, int ranks) {
+/// Of the whole vector.
+std::size_t bytes_of(const Signature& signature, const Collective& collective) {
   if (signature.kind == CallKind::barrier) return 0;
-  const std::size_t block = signature.count * khoro::find(signature.dtype)->bytes;
-  const bool blocks = signature.kind == CallKind::allgather || signature.kind == CallKind::split ||
-                      signature.kind == CallKind::reducescatter;
-  return blocks ? block * static_cast<std::size_t>(ranks) : block;
+  return signature.count * khoro::find(signature.dtype)->bytes *
+         static_cast<std::size_t>(collective.blocks());
 }
 
 void check_slots(const Algorithm& algorithm, int ranks, int slots) {
@@ -112,14 +101,14 @@ Choice PlanTable::choose(const Signature& signature, const Collective& collectiv
     choice.algorithm = forced_;
     choice.why = "forced by KHORO_ALGORITHM";
   } else {
-    choice = khoro::choose(collective, bytes_of(signature, collective.ranks), topology_, slots_);
+    choice = khoro::choose(collective, bytes_of(signature, collective), topology_, slots_);
   }
   choice.shape.slots = slots_;
   return choice;
 }
 
 PlanTable::Entry& PlanTable::find(const Signature& signature) {
-  const Collective collective = collective_of(signature, topology_.ranks());
+  const Collective collective = signature.collective(topology_.ranks());
   const Choice choice = choose(signature, collective);
   for (Entry& entry : entries_)
     if (entry.algorithm == choice.algorithm && entry.collective == collective) return entry;

@@ -79,12 +79,11 @@ void HostEngine::start(const CallArguments& call) {
 }
 
 bool HostEngine::in_place() const noexcept {
-  const auto bytes = [&](CollectiveKind kind_of_blocks) {
-    const bool blocks = collective_.kind == kind_of_blocks;
-    return (blocks ? count_ * ranks() : count_) << shift_[0];
+  const auto bytes = [&](int blocks) {
+    return count_ * static_cast<std::size_t>(blocks) << shift_[0];
   };
-  const std::byte* const input_end = buffers_.input + bytes(CollectiveKind::reducescatter);
-  const std::byte* const output_end = buffers_.output + bytes(CollectiveKind::allgather);
+  const std::byte* const input_end = buffers_.input + bytes(collective_.input_blocks());
+  const std::byte* const output_end = buffers_.output + bytes(collective_.output_blocks());
   return std::less<>{}(buffers_.input, output_end) && std::less<>{}(buffers_.output, input_end);
 }
 
@@ -133,7 +132,14 @@ void HostEngine::look_up(Known& known, Buffer buffer, std::int32_t chunk,
 
 void HostEngine::next_piece(Run& run) const noexcept {
   const std::int32_t chunk = run.next++;
-  if (run.buffer == Buffer::scratch) return place_scratch(run, chunk);
+  if (run.buffer == Buffer::scratch) {
+    const Form form = run.form;
+    place_scratch(run, chunk);
+    if (!run.fresh) return;
+    run.left = length(chunk, run.tile);
+    run.form = form;
+    return;
+  }
   const Grid::Piece piece = grid_.piece(run.buffer, chunk, run.tile);
   run.data = base(run.buffer) + (piece.first << shift_[0]);
   run.left = piece.count;

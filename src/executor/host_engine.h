@@ -49,6 +49,9 @@ class HostEngine {
     run.form = Form::dtype;
   }
   void next_piece(Run& run) const noexcept;
+  std::uint64_t length(std::int32_t chunk, std::uint64_t tile) const noexcept {
+    return grid_.piece(Buffer::output, chunk % image_.chunks, tile).count;
+  }
   void hold(std::int32_t chunk, std::uint64_t elements, Form form) noexcept {
     held_[static_cast<std::size_t>(chunk)] = {elements, form};
   }

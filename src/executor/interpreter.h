@@ -9,6 +9,7 @@
 //   carry_form()                                Form::dtype where the carry type is the dtype
 //   room()                                      elements that fit a chunk of scratch
 //   piece(run, stage, buffer, chunk, tile)      a Run of one chunk; next_piece(run) the one after
+//   length(chunk, tile)                         elements of a chunk of the whole vector
 //   hold(chunk, elements, form)                 what a chunk of scratch holds from now on
 //   take_token(t), give_token(t)                its counter, down if it is not 0, and up
 //   observe, release, acquire, payload_limit, publish, window, publish_put     the ends, by port
@@ -129,7 +130,11 @@ class Preparation {
   /// what was just written field by field would wait for every field.
   KHORO_HD Whole whole(Run& run, const Stage& stage, std::uint32_t stage_index,
                        std::uint64_t tile) const {
-    if (stage.last - stage.first != 1) return many(run, stage, tile);
+    if (stage.last - stage.first != 1) {
+      run.form = Form::dtype;
+      run.fresh = false;
+      return many(run, stage, tile);
+    }
     engine_.piece(run, stage_index, stage.buffer, stage.first, tile);
     return {run.left, run.form, true};
   }
@@ -141,7 +146,6 @@ class Preparation {
     run.next = stage.first;
     run.last = stage.last;
     run.left = 0;
-    run.form = Form::dtype;
     run.data = nullptr;
     Run piece = run;
     const std::byte* end = nullptr;
@@ -236,17 +240,17 @@ class Preparation {
   KHORO_HD Outlook write(const Stage& stage) {
     Move& move = lane_.move;
     Sink& sink = lane_.sinks[move.sink_count];
-    if (stage.buffer == Buffer::scratch) {
+    if (stage.buffer == Buffer::scratch && stage.last - stage.first == 1) {
       if (move.elements > engine_.room()) return fail(Status::corrupt);
       engine_.piece(sink.run, lane_.stage, stage.buffer, stage.first, lane_.tile);
       sink.run.left = move.elements;
       sink.run.form = move.form;
       move.lendable = sink.run.data;
     } else {
-      const Whole span = whole(sink.run, stage, lane_.stage, lane_.tile);
+      const Whole span = target(sink.run, stage);
       if (!agrees(span.elements)) return fail(Status::corrupt);
       if (!span.contiguous) move.pieces = true;
-      move.form = Form::dtype;
+      move.form = sink.run.form;
       move.lendable = span.contiguous ? sink.run.data : nullptr;
     }
     if (engine_.lends() && is_lent(sink.run, move.elements)) return Outlook::waits;
@@ -254,6 +258,14 @@ class Preparation {
     sink.chunk = stage.first;
     ++move.sink_count;
     return Outlook::fires;
+  }
+
+  /// The memory of a span of output, or of several chunks of scratch.
+  KHORO_HD Whole target(Run& run, const Stage& stage) const {
+    if (stage.buffer != Buffer::scratch) return whole(run, stage, lane_.stage, lane_.tile);
+    run.form = lane_.move.form;
+    run.fresh = true;
+    return many(run, stage, lane_.tile);
   }
 
   KHORO_HD bool is_lent(Run run, std::uint64_t elements) {
@@ -336,8 +348,7 @@ class Preparation {
     const MessageHead head{engine_.digest(), sink.bytes, sink.run.form};
     switch (sink.kind) {
       case Sink::Kind::write:
-        if (sink.run.buffer == Buffer::scratch)
-          engine_.hold(sink.chunk, lane_.move.elements, sink.run.form);
+        if (sink.run.buffer == Buffer::scratch) hold(sink);
         break;
       case Sink::Kind::send:
         engine_.publish(sink.port, head);
@@ -349,6 +360,13 @@ class Preparation {
         engine_.publish_put(sink.port, head);
         break;
     }
+  }
+
+  KHORO_HD void hold(const Sink& sink) {
+    const Run& run = sink.run;
+    if (run.last - sink.chunk == 1) return engine_.hold(sink.chunk, lane_.move.elements, run.form);
+    for (std::int32_t chunk = sink.chunk; chunk < run.last; ++chunk)
+      engine_.hold(chunk, engine_.length(chunk, run.tile), run.form);
   }
 
   Engine& engine_;

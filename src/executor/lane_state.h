@@ -26,6 +26,9 @@ struct Run {
   std::int32_t last = 0;
   Buffer buffer = Buffer::input;
   Form form = Form::dtype;
+  /// Several chunks of scratch that are to be written: not as long as what they hold, but as the
+  /// chunks of the whole vector.
+  bool fresh = false;
 };
 
 /// A source beside its operand: where its data goes on, and what is given back after the step.

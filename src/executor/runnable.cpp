@@ -44,10 +44,10 @@ void check_stage(const Stage& stage, const Image& image, const Collective& colle
              fmt::format("chunks {} to {} of a buffer of {}", stage.first, stage.last, chunks));
     if (stage.verb != Verb::read && stage.buffer == Buffer::input)
       refuse(place, "input is written");
-    // What a chunk of scratch holds is known from what was written to it alone.
-    if (stage.verb != Verb::read && stage.buffer == Buffer::scratch &&
+    // Who fills a window decides how long a chunk of scratch is.
+    if (stage.verb == Verb::offer && stage.buffer == Buffer::scratch &&
         stage.last - stage.first != 1)
-      refuse(place, "several chunks of scratch are written at once");
+      refuse(place, "other than one chunk of scratch is offered");
   }
   const bool has_token = stage.verb == Verb::await || stage.verb == Verb::signal;
   if (has_token &&

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/collective.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 
@@ -10,8 +11,9 @@ namespace khoro {
 namespace {
 
 // In the order of the enumeration.
-constexpr std::array<std::string_view, 5> kind_names = {"allreduce", "broadcast", "allgather",
-                                                        "reducescatter", "barrier"};
+constexpr std::array<std::string_view, 9> kind_names = {"allreduce",     "broadcast", "allgather",
+                                                        "reducescatter", "barrier",   "reduce",
+                                                        "gather",        "scatter",   "alltoall"};
 
 }  // namespace
 
@@ -25,27 +27,48 @@ std::optional<CollectiveKind> collective_named(std::string_view name) noexcept {
   return std::nullopt;
 }
 
+int Collective::input_blocks() const noexcept {
+  const bool all = kind == CollectiveKind::reducescatter || kind == CollectiveKind::scatter ||
+                   kind == CollectiveKind::alltoall;
+  return all ? ranks : 1;
+}
+
+int Collective::output_blocks() const noexcept {
+  const bool all = kind == CollectiveKind::allgather || kind == CollectiveKind::gather ||
+                   kind == CollectiveKind::alltoall;
+  return all ? ranks : 1;
+}
+
+int Collective::blocks() const noexcept { return std::max(input_blocks(), output_blocks()); }
+
 int Collective::input_chunks(int chunks) const noexcept {
   if (kind == CollectiveKind::barrier) return 0;
-  return kind == CollectiveKind::allgather ? chunks / ranks : chunks;
+  return chunks / blocks() * input_blocks();
 }
 
 int Collective::output_chunks(int chunks) const noexcept {
   if (kind == CollectiveKind::barrier) return 0;
-  return kind == CollectiveKind::reducescatter ? chunks / ranks : chunks;
+  return chunks / blocks() * output_blocks();
 }
 
 std::optional<Requirement> Collective::requirement(int rank, int chunk, int chunks) const noexcept {
+  if (!has_output(rank)) return std::nullopt;
   const int block = chunks / ranks;
   switch (kind) {
     case CollectiveKind::allreduce:
+    case CollectiveKind::reduce:
       return Requirement{Requirement::all_ranks, chunk};
     case CollectiveKind::broadcast:
       return Requirement{root, chunk};
     case CollectiveKind::allgather:
+    case CollectiveKind::gather:
       return Requirement{chunk / block, chunk % block};
     case CollectiveKind::reducescatter:
       return Requirement{Requirement::all_ranks, rank * block + chunk};
+    case CollectiveKind::scatter:
+      return Requirement{root, rank * block + chunk};
+    case CollectiveKind::alltoall:
+      return Requirement{chunk / block, rank * block + chunk % block};
     case CollectiveKind::barrier:
       break;
   }
@@ -54,15 +77,20 @@ std::optional<Requirement> Collective::requirement(int rank, int chunk, int chun
 
 std::optional<int> Collective::in_place_input(int rank, int output_chunk,
                                               int chunks) const noexcept {
+  if (!has_input(rank) || !has_output(rank)) return std::nullopt;
   const int block = chunks / ranks;
   switch (kind) {
     case CollectiveKind::allreduce:
     case CollectiveKind::broadcast:
+    case CollectiveKind::reduce:
+    case CollectiveKind::alltoall:
       return output_chunk;
     case CollectiveKind::allgather:
+    case CollectiveKind::gather:
       if (output_chunk / block != rank) return std::nullopt;
       return output_chunk % block;
     case CollectiveKind::reducescatter:
+    case CollectiveKind::scatter:
       return rank * block + output_chunk;
     case CollectiveKind::barrier:
       break;

@@ -18,13 +18,11 @@ std::size_t even_cut(std::size_t whole, std::size_t parts, std::size_t i) noexce
 }  // namespace
 
 Grid::Grid(const Request& request) noexcept {
-  const CollectiveKind kind = request.collective.kind;
-  if (kind == CollectiveKind::allgather || kind == CollectiveKind::reducescatter)
-    blocks_ = request.collective.ranks;
+  blocks_ = request.collective.blocks();
   chunks_per_block_ = std::max(request.chunks / blocks_, 1);
   count_ = request.count;
   chunk_limit_ = request.chunk_limit;
-  if (kind == CollectiveKind::barrier) {
+  if (request.collective.kind == CollectiveKind::barrier) {
     count_ = 0;
     return;  // one tile, in which nothing but order passes
   }

@@ -11,11 +11,10 @@ namespace khoro {
 
 /// Where the chunks of a call lie, in elements: the whole vector cut into blocks, tiles and chunks.
 ///
-/// A block is the whole vector (allreduce, broadcast) or a rank's share of `count` elements
-/// (allgather, reducescatter). A tile takes the same sub-range of every block; within it each
-/// block's chunks are cut at multiples of 128 bytes, as evenly as that allows. Chunks may be empty.
-/// The number of tiles depends only on what all ranks know alike; a call of count 0 has none, a
-/// barrier one.
+/// A block is the whole vector, or one of its Collective::blocks(), of `count` elements. A tile
+/// takes the same sub-range of every block; within it each block's chunks are cut at multiples of
+/// 128 bytes, as evenly as that allows. Chunks may be empty. The number of tiles depends only on
+/// what all ranks know alike; a call of count 0 has none, a barrier one.
 class Grid {
  public:
   struct Request {

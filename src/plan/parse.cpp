@@ -161,8 +161,7 @@ void Parser::header(Words& words) {
   words.expect("chunks");
   const bool barrier = *kind == CollectiveKind::barrier;
   plan_.chunks = words.number("chunks", barrier ? 0 : 1, barrier ? 0 : most_chunks);
-  const bool blocks = *kind == CollectiveKind::allgather || *kind == CollectiveKind::reducescatter;
-  if (blocks && plan_.chunks % collective.ranks != 0)
+  if (plan_.chunks % collective.blocks() != 0)
     throw Refusal{fmt::format("chunks {}: must be a multiple of the {} ranks", plan_.chunks,
                               collective.ranks)};
   if (collective.has_root()) {

@@ -22,6 +22,17 @@ constexpr RuleRow rows[] = {
     {CollectiveKind::allgather, any, RuleRow::any_bytes, "ring", "least bytes"},
     {CollectiveKind::reducescatter, any, RuleRow::any_bytes, "ring", "least bytes"},
     {CollectiveKind::barrier, any, RuleRow::any_bytes, "dissemination", "rounds grow as log P"},
+    {CollectiveKind::reduce, any, 64 * kib, "binomial", "rounds grow as log P"},
+    {CollectiveKind::reduce, any, RuleRow::any_bytes, "chain", "no rank sends more than once"},
+    {CollectiveKind::gather, 8, RuleRow::any_bytes, "linear", "one round, and few ranks"},
+    {CollectiveKind::gather, any, 256 * kib, "binomial", "rounds grow as log P"},
+    {CollectiveKind::gather, any, RuleRow::any_bytes, "linear", "no byte goes twice"},
+    {CollectiveKind::scatter, 8, RuleRow::any_bytes, "linear", "one round, and few ranks"},
+    {CollectiveKind::scatter, any, 256 * kib, "binomial", "rounds grow as log P"},
+    {CollectiveKind::scatter, any, RuleRow::any_bytes, "linear", "no byte goes twice"},
+    {CollectiveKind::alltoall, 8, 64 * kib, "linear", "one round, and few ranks"},
+    {CollectiveKind::alltoall, any, 64 * kib, "bruck", "rounds grow as log P"},
+    {CollectiveKind::alltoall, any, RuleRow::any_bytes, "pairwise", "one peer at a time"},
 };
 
 }  // namespace

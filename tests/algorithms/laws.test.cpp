@@ -75,6 +75,10 @@ TEST_CASE("every output chunk is made of what it must be, each once, scaled once
       for (int chunk = 0; chunk < collective.output_chunks(plan.chunks); ++chunk) {
         const std::string& value = walk.outputs[std::size_t(rank)][std::size_t(chunk)];
         const auto need = collective.requirement(rank, chunk, plan.chunks);
+        if (!need) {
+          REQUIRE(value.empty());
+          continue;
+        }
         REQUIRE(leaves(value) == expected_leaves(*need, collective.ranks));
         REQUIRE(scalings(value) == (collective.average ? 1 : 0));
         if (collective.average) REQUIRE(value.substr(value.size() - 2) == "/n");

@@ -68,23 +68,30 @@ khoroResult_t call(CollectiveKind kind, const Vector& in, Vector& out, khoroComm
       return khoroAllGather(in.data(), out.data(), count, khoroInt64, comm, nullptr);
     case CollectiveKind::reducescatter:
       return khoroReduceScatter(in.data(), out.data(), count, khoroInt64, khoroSum, comm, nullptr);
+    case CollectiveKind::reduce:
+      return khoroReduce(in.data(), out.data(), count, khoroInt64, khoroSum, 0, comm, nullptr);
+    case CollectiveKind::gather:
+      return khoroGather(in.data(), out.data(), count, khoroInt64, 0, comm, nullptr);
+    case CollectiveKind::scatter:
+      return khoroScatter(in.data(), out.data(), count, khoroInt64, 0, comm, nullptr);
+    case CollectiveKind::alltoall:
+      return khoroAlltoAll(in.data(), out.data(), count, khoroInt64, comm, nullptr);
     case CollectiveKind::barrier:
       break;
   }
   return khoroBarrier(comm, nullptr);
 }
 
-Vector expected(CollectiveKind kind, int rank) {
-  Vector out(kind == CollectiveKind::barrier     ? 0
-             : kind == CollectiveKind::allgather ? count * ranks
-                                                 : count);
+/// Every element is a chunk of its own.
+Vector expected(const Collective& collective, int rank) {
+  if (collective.kind == CollectiveKind::barrier) return {};
+  const int chunks = collective.blocks() * int(count);
+  Vector out(std::size_t(collective.output_chunks(chunks)));
   for (std::size_t i = 0; i < out.size(); ++i) {
-    if (kind == CollectiveKind::broadcast) out[i] = value(0, i);
-    if (kind == CollectiveKind::allgather) out[i] = value(int(i / count), i % count);
-    const std::size_t at =
-        kind == CollectiveKind::reducescatter ? std::size_t(rank) * count + i : i;
-    if (kind == CollectiveKind::allreduce || kind == CollectiveKind::reducescatter)
-      for (int each = 0; each < ranks; ++each) out[i] += value(each, at);
+    const auto need = collective.requirement(rank, int(i), chunks);
+    for (int from = 0; need && from < ranks; ++from)
+      if (need->from == from || need->from == Requirement::all_ranks)
+        out[i] += value(from, std::size_t(need->chunk));
   }
   return out;
 }
@@ -107,9 +114,9 @@ std::vector<Result> run(CollectiveKind kind, const PlanFile& file, int deadline_
   for (int rank = 0; rank < ranks; ++rank)
     threads.emplace_back([&, rank] {
       Result& result = results[std::size_t(rank)];
-      Vector in(kind == CollectiveKind::reducescatter ? count * ranks : count);
+      Vector in(count * std::size_t(Collective{kind, ranks}.input_blocks()));
       for (std::size_t i = 0; i < in.size(); ++i) in[i] = value(rank, i);
-      result.out.resize(expected(kind, rank).size());
+      result.out.resize(expected({kind, ranks}, rank).size());
       khoroCommSetDeadline(comms[rank], deadline_ms);
       result.result = call(kind, in, result.out, comms[rank]);
       if (result.result != khoroSuccess) result.words = khoroGetLastError(comms[rank]);
@@ -143,7 +150,7 @@ TEST_CASE("every plan runs from its text, and the log has the hashes of its prog
     for (int rank = 0; rank < ranks; ++rank) {
       INFO("rank " << rank << ": " << results[std::size_t(rank)].words);
       CHECK(results[std::size_t(rank)].result == khoroSuccess);
-      CHECK(results[std::size_t(rank)].out == expected(algorithm->collective, rank));
+      CHECK(results[std::size_t(rank)].out == expected({algorithm->collective, ranks}, rank));
       CHECK(log.lines.count(fmt::format("rank {}: plan {} ranks {} program hash {:016x}: given",
                                         rank, plan.name(), ranks, flatten(plan, rank).hash)) == 1);
     }
@@ -210,7 +217,7 @@ TEST_CASE("a mutant gives wrong values in the chunks that were foretold, and onl
     const auto results = run(CollectiveKind::allgather, PlanFile(mutant.plan), 60'000);
     for (int rank = 0; rank < ranks; ++rank) {
       CHECK(results[std::size_t(rank)].result == khoroSuccess);
-      const Vector right = expected(CollectiveKind::allgather, rank);
+      const Vector right = expected({CollectiveKind::allgather, ranks}, rank);
       for (int chunk = 0; chunk < ranks; ++chunk) {
         const auto first = std::ptrdiff_t(chunk * count);
         const Vector& out = results[std::size_t(rank)].out;

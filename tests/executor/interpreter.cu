@@ -82,13 +82,16 @@ class DeviceEngine {
     std::byte* const base = buffers[static_cast<int>(run.buffer)];
     if (run.buffer == Buffer::scratch) {
       run.data = base + (chunk * chunk_room << shifts[1]);
-      run.left = held[chunk].elements;
-      run.form = held[chunk].form;
+      if (!run.fresh) run.form = held[chunk].form;
+      run.left = run.fresh ? length(chunk, run.tile) : held[chunk].elements;
     } else {
       run.data = base + (cuts[chunk] << shifts[0]);
       run.left = cuts[chunk + 1] - cuts[chunk];
       run.form = Form::dtype;
     }
+  }
+  __device__ std::uint64_t length(std::int32_t chunk, std::uint64_t) const {
+    return cuts[chunk + 1] - cuts[chunk];
   }
   __device__ void hold(std::int32_t chunk, std::uint64_t elements, Form form) {
     held[chunk] = {elements, form};

@@ -101,9 +101,7 @@ TEST_CASE("spans of one step are equally long, and equal or apart where they are
             "writes output[1:3], part of which is read as output[0:2]");
   malformed(read(input(0, 2)) | write(output(0, 2)) | write(output(1, 3)),
             "writes output[0:2] and output[1:3], which overlap");
-  malformed(read(input(0, 2)) | write(scratch(0, 2)),
-            "writes other than one chunk of scratch at a time");
-  malformed(offer(scratch(0, 2), 1), "writes other than one chunk of scratch at a time");
+  malformed(offer(scratch(0, 2), 1), "offers other than one chunk of scratch at a time");
 }
 
 TEST_CASE("a plan whose head makes no sense is refused", "[plan]") {

@@ -18,7 +18,8 @@ Choice chosen(CollectiveKind kind, int ranks, std::size_t bytes, int slots = Sha
 TEST_CASE("the default rule finds an algorithm of the collective for any call", "[planner]") {
   for (CollectiveKind kind :
        {CollectiveKind::allreduce, CollectiveKind::broadcast, CollectiveKind::allgather,
-        CollectiveKind::reducescatter, CollectiveKind::barrier})
+        CollectiveKind::reducescatter, CollectiveKind::barrier, CollectiveKind::reduce,
+        CollectiveKind::gather, CollectiveKind::scatter, CollectiveKind::alltoall})
     for (int ranks : {1, 2, 8, 9, 64, 65536})
       for (std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{4096},
                                 std::size_t{4097}, std::size_t{1} << 22, ~std::size_t{0}}) {
@@ -37,7 +38,8 @@ TEST_CASE("with few slots an algorithm is chosen that needs no more, where there
     for (std::size_t bytes : {std::size_t{1}, std::size_t{1} << 16, std::size_t{1} << 30})
       for (CollectiveKind kind :
            {CollectiveKind::allreduce, CollectiveKind::broadcast, CollectiveKind::allgather,
-            CollectiveKind::reducescatter, CollectiveKind::barrier}) {
+            CollectiveKind::reducescatter, CollectiveKind::barrier, CollectiveKind::reduce,
+            CollectiveKind::gather, CollectiveKind::scatter, CollectiveKind::alltoall}) {
         INFO(name(kind) << ", " << ranks << " ranks, " << bytes << " bytes");
         const bool only_rings =
             kind == CollectiveKind::allgather || kind == CollectiveKind::reducescatter;

@@ -27,23 +27,18 @@ struct JobCall {
 class JobBuffers {
  public:
   JobBuffers(const Collective& collective, int rank, const JobCall& call) {
-    const std::size_t size = find(call.dtype)->bytes;
-    const auto ranks = static_cast<std::size_t>(collective.ranks);
-    const std::size_t block = call.count * size;
-    in_bytes_ = collective.kind == CollectiveKind::reducescatter ? block * ranks : block;
-    out_bytes_ = collective.kind == CollectiveKind::allgather ? block * ranks : block;
+    const std::size_t block = call.count * find(call.dtype)->bytes;
+    const std::size_t own = static_cast<std::size_t>(rank) * block;
+    in_bytes_ = block * static_cast<std::size_t>(collective.input_blocks());
+    out_bytes_ = block * static_cast<std::size_t>(collective.output_blocks());
+    writable_ = collective.has_output(rank) ? out_bytes_ : 0;
     memory_.assign(in_bytes_ + out_bytes_ + 3 * guard + call.misalignment, guard_byte);
     out_ = guard + call.misalignment;
     in_ = out_ + out_bytes_ + guard;
-    if (!call.in_place) return;
-    if (collective.kind == CollectiveKind::reducescatter) {
-      in_ = out_;
-      out_ = in_ + static_cast<std::size_t>(rank) * block;
-    } else if (collective.kind == CollectiveKind::allgather) {
-      in_ = out_ + static_cast<std::size_t>(rank) * block;
-    } else {
-      in_ = out_;
-    }
+    if (!call.in_place || !collective.has_input(rank) || !collective.has_output(rank)) return;
+    in_ = out_;
+    if (in_bytes_ > out_bytes_) out_ += own;
+    if (out_bytes_ > in_bytes_) in_ += own;
   }
 
   std::byte* input() { return memory_.data() + in_; }
@@ -57,7 +52,7 @@ class JobBuffers {
   /// Nothing but the output has changed. In place, output is part of input or input of output.
   bool rest_intact() const {
     for (std::size_t i = 0; i < memory_.size(); ++i)
-      if ((i < out_ || i >= out_ + out_bytes_) && memory_[i] != before_[i]) return false;
+      if ((i < out_ || i >= out_ + writable_) && memory_[i] != before_[i]) return false;
     return true;
   }
 
@@ -65,7 +60,7 @@ class JobBuffers {
   static constexpr std::size_t guard = 128;
   static constexpr auto guard_byte = std::byte{0xa5};
   std::vector<std::byte> memory_, before_;
-  std::size_t in_bytes_ = 0, out_bytes_ = 0, in_ = 0, out_ = 0;
+  std::size_t in_bytes_ = 0, out_bytes_ = 0, writable_ = 0, in_ = 0, out_ = 0;
 };
 
 /// Elements over which rounding, overflow, cancellation, NaN and zeros matter.

@@ -134,18 +134,16 @@ class Script {
 
   void add_collective(Act& act) {
     auto part = std::make_unique<Part>();
-    Collective collective{static_cast<CollectiveKind>(draw(5)), ranks_};
+    Collective collective{static_cast<CollectiveKind>(draw(9)), ranks_};
     if (forced_ != nullptr && draw(2) == 0) collective.kind = forced_->collective;
     JobCall call = draw_call();
     if (collective.has_root()) collective.root = static_cast<int>(draw(at(ranks_)));
     if (!collective.reduces()) call.reduction = Reduction::sum;
     collective.average = call.reduction == Reduction::avg;
     if (collective.kind == CollectiveKind::barrier) call = {.count = 0};
-    const std::size_t bytes = call.count * find(call.dtype)->bytes;
-    const bool blocks = collective.kind == CollectiveKind::allgather ||
-                        collective.kind == CollectiveKind::reducescatter;
+    const std::size_t bytes = call.count * find(call.dtype)->bytes * at(collective.blocks());
     const Topology topology = Topology::one_machine(ranks_);
-    Choice choice = choose(collective, blocks ? bytes * at(ranks_) : bytes, topology, slots_);
+    Choice choice = choose(collective, bytes, topology, slots_);
     if (forced_ != nullptr && forced_->collective == collective.kind) choice.algorithm = forced_;
     choice.shape.slots = slots_;
     part->plan = make_plan(*choice.algorithm, collective, topology, choice.shape);

@@ -95,11 +95,8 @@ class Trial {
            static_cast<std::size_t>(std::max(plan_.widest_message, 1));
   }
   std::size_t count() const {
-    const CollectiveKind kind = plan_.collective.kind;
-    const bool blocks = kind == CollectiveKind::allgather || kind == CollectiveKind::reducescatter;
-    const auto chunks = static_cast<std::size_t>(plan_.chunks);
-    return (blocks ? chunks / static_cast<std::size_t>(plan_.collective.ranks) : chunks) *
-           granule() * static_cast<std::size_t>(options_.tiles);
+    return static_cast<std::size_t>(plan_.chunks / plan_.collective.blocks()) * granule() *
+           static_cast<std::size_t>(options_.tiles);
   }
 
   void make_buffers() {

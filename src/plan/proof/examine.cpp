@@ -104,13 +104,17 @@ bool Machine::inspect_span(const Position& lane, const Stage& stage) {
   if (stage.first < 0 || stage.first > stage.last || stage.last > limit)
     return malformed(lane, fmt::format("chunks [{}:{}) of {}: there are {}", stage.first,
                                        stage.last, name(stage.buffer), limit));
-  // An executor knows of a chunk of scratch only what was written to it, so it must know how much.
-  if (stage.buffer == Buffer::scratch && stage.verb != Verb::read && stage.last - stage.first != 1)
-    return malformed(lane, "writes other than one chunk of scratch at a time");
-  if (stage.buffer != Buffer::input || stage.first == stage.last) return true;
-  if (stage.verb != Verb::read) return stop(Fault::input_written, lane, "writes into the input");
+  // Who fills a window decides how long a chunk of scratch is.
+  if (stage.buffer == Buffer::scratch && stage.verb == Verb::offer && stage.last - stage.first != 1)
+    return malformed(lane, "offers other than one chunk of scratch at a time");
+  if (stage.first == stage.last) return true;
   const Collective& collective = world_.plan->collective;
-  if (collective.kind == CollectiveKind::broadcast && lane.rank != collective.root)
+  if (stage.buffer == Buffer::output && !collective.has_output(lane.rank))
+    return malformed(lane, fmt::format("names the output of a rank that has none: the root is {}",
+                                       collective.root));
+  if (stage.buffer != Buffer::input) return true;
+  if (stage.verb != Verb::read) return stop(Fault::input_written, lane, "writes into the input");
+  if (!collective.has_input(lane.rank))
     return malformed(lane, fmt::format("reads the input of a rank that has none: the root is {}",
                                        collective.root));
   return true;

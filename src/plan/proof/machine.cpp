@@ -14,10 +14,6 @@ constexpr int most_lanes = 254;
 constexpr int most_slots = 4096;
 constexpr std::int64_t most_cells = std::int64_t{1} << 27;
 
-bool in_blocks(CollectiveKind kind) {
-  return kind == CollectiveKind::allgather || kind == CollectiveKind::reducescatter;
-}
-
 /// What is wrong with the plan as a whole; empty if nothing is.
 std::string fault_of_head(const Plan& plan, const VerifyOptions& options) {
   const Collective& collective = plan.collective;
@@ -27,7 +23,7 @@ std::string fault_of_head(const Plan& plan, const VerifyOptions& options) {
     return fmt::format("root {}: must be 0..{}", collective.root, collective.ranks - 1);
   if (collective.kind != CollectiveKind::barrier) {
     if (plan.chunks < 1) return fmt::format("{} chunks: must be at least 1", plan.chunks);
-    if (in_blocks(collective.kind) && plan.chunks % collective.ranks != 0)
+    if (plan.chunks % collective.blocks() != 0)
       return fmt::format("{} chunks: must be a multiple of the {} ranks", plan.chunks,
                          collective.ranks);
   }
@@ -63,8 +59,7 @@ Verdict Machine::run() {
   }
   world_.input_chunks = world_.plan->collective.input_chunks(world_.plan->chunks);
   world_.output_chunks = world_.plan->collective.output_chunks(world_.plan->chunks);
-  if (in_blocks(world_.plan->collective.kind))
-    block_ = world_.plan->chunks / world_.plan->collective.ranks;
+  block_ = std::max(world_.plan->chunks / world_.plan->collective.blocks(), 1);
   firsts_.resize(static_cast<std::size_t>(std::max(world_.plan->chunks, 0)));
   world_.ranks.resize(static_cast<std::size_t>(world_.plan->collective.ranks));
   for (int tile = 0; tile < world_.options.tiles && !verdict_.found; ++tile) {

@@ -107,7 +107,7 @@ class Machine {
   std::unordered_map<std::uint64_t, Channel*> channel_index_;
   std::vector<int> work_;    // positions that may move
   std::vector<int> places_;  // of the clocks, as positions; empty if nothing can race
-  int block_ = 0;            // chunks of a block; 0: the whole vector is one
+  int block_ = 0;            // chunks of a block, which may be the whole vector
   bool stopped_ = false;
   bool premultiplied_ = false;  // some step has applied a factor
   Verdict verdict_;

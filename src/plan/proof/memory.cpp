@@ -88,6 +88,13 @@ void Machine::store(const Position& lane, Span span, Value* values) {
       round_to_dtype(value);
       if (book_ != nullptr && order != value.order) book_->changed(value, order, '"');
     }
+    if (span.buffer == Buffer::scratch && span.last - span.first > 1 &&
+        size_class(value.chunk) != size_class(chunk))
+      note(
+          Fault::wrong_value, lane,
+          fmt::format("writes chunk {} to scratch[{}], one of several that are as long as those of "
+                      "the whole vector",
+                      value.chunk, chunk));
     *cell(rank, span.buffer, chunk) = value;
   }
 }
@@ -161,7 +168,7 @@ void Machine::touch(const Position& lane, Span span, Access access) {
 }
 
 /// Chunks of one class have the same number of elements in every tile of every call.
-int Machine::size_class(int chunk) const noexcept { return block_ == 0 ? chunk : chunk % block_; }
+int Machine::size_class(int chunk) const noexcept { return chunk % block_; }
 
 void Machine::race(const Position& lane, Epoch other, const std::string& what) {
   // What was wrong before may be so in this order only: then the race is the cause of it.

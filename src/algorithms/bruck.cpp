@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bruck alltoall: the block for the rank d places on travels there in jumps of the powers of two
+// that d is made of; all blocks of a jump go in one message. P ranks, S bytes of the whole vector.
+//   ceil(log2 P) rounds, m/P S bytes sent per rank with m the bits that are set in 1..P-1 together,
+//   about P/2 log2 P; 1 slot
+// Few messages for more bytes: it is for small blocks and many ranks.
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "algorithms/algorithm.h"
+#include "algorithms/build.h"
+
+namespace khoro {
+namespace {
+
+/// How many of the distances 1..ranks-1 have the bit.
+int count_with(int bit, int ranks) {
+  int count = 0;
+  for (int distance = bit; distance < ranks; ++distance)
+    if (distance & bit) ++count;
+  return count;
+}
+
+/// Blocks are known by the distance that they have to travel. The first chunks of scratch are where
+/// a message is put together; each that comes has chunks of its own, where its blocks stay until
+/// they travel on.
+Lane lane(Collective collective, int rank) {
+  const int ranks = collective.ranks;
+  std::vector<Span> place;
+  for (int distance = 0; distance < ranks; ++distance)
+    place.push_back(input((rank + distance) % ranks));
+
+  int came = count_with(1, ranks);  // chunks of scratch that are taken
+  for (int bit = 1; bit < ranks; bit <<= 1) {
+    const int first = came;
+    int packed = 0;
+    for (int distance = bit; distance < ranks; ++distance) {
+      if ((distance & bit) == 0) continue;
+      co_yield read(place[static_cast<std::size_t>(distance)]) | write(scratch(packed++));
+      place[static_cast<std::size_t>(distance)] = scratch(came++);
+    }
+    co_yield read(scratch(0, packed)) | send((rank + bit) % ranks);
+    co_yield recv((rank + ranks - bit) % ranks) | write(scratch(first, came));
+  }
+  for (int distance = 0; distance < ranks; ++distance)
+    co_yield read(place[static_cast<std::size_t>(distance)]) |
+        write(output((rank + ranks - distance) % ranks));
+}
+
+int one_chunk_per_rank(const Collective& collective, const Shape&) { return collective.ranks; }
+
+/// No bit is in more of the distances than the lowest.
+int widest(const Collective& collective, const Shape&) {
+  return std::max(count_with(1, collective.ranks), 1);
+}
+
+Program program(const Collective& collective, const Topology&, const Shape&, int rank) {
+  return one_lane(lane, collective, rank);
+}
+
+Cost cost(const Collective& collective, const Shape&) {
+  int sent = 0;
+  for (int bit = 1; bit < collective.ranks; bit <<= 1) sent += count_with(bit, collective.ranks);
+  return {ceil_log2(collective.ranks), static_cast<double>(sent) / collective.ranks};
+}
+
+}  // namespace
+
+extern const Algorithm bruck_alltoall = {
+    .name = "bruck",
+    .collective = CollectiveKind::alltoall,
+    .least_slots = 1,
+    .rounds = "ceil(log2 P)",
+    .sent = "m/P S, m the bits set in 1..P-1",
+    .chunks = one_chunk_per_rank,
+    .program = program,
+    .cost = cost,
+    .widest = widest,
+};
+
+}  // namespace khoro
