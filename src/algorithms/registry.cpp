@@ -11,6 +11,7 @@ namespace khoro {
 extern const Algorithm one_shot_allreduce;
 extern const Algorithm two_shot_allreduce;
 extern const Algorithm recursive_doubling_allreduce;
+extern const Algorithm halving_doubling_allreduce;
 extern const Algorithm double_tree_allreduce;
 extern const Algorithm ring_allreduce, ring_allgather, ring_reducescatter;
 extern const Algorithm two_way_ring_allreduce, two_way_ring_allgather, two_way_ring_reducescatter;
@@ -28,7 +29,7 @@ constexpr const Algorithm* rows[] = {
     &one_shot_allreduce,
     &two_shot_allreduce,
     &recursive_doubling_allreduce,
-
+    &halving_doubling_allreduce,
     &double_tree_allreduce,
     &ring_allreduce,
     &two_way_ring_allreduce,
