@@ -53,7 +53,12 @@ class HostEngine {
     return grid_.piece(Buffer::output, chunk % image_.chunks, tile).count;
   }
   void hold(std::int32_t chunk, std::uint64_t elements, Form form) noexcept {
-    held_[static_cast<std::size_t>(chunk)] = {elements, form};
+    held_[static_cast<std::size_t>(chunk)] = {elements, form, true};
+  }
+  bool holds(std::int32_t first, std::int32_t last) const noexcept {
+    for (std::int32_t chunk = first; chunk < last; ++chunk)
+      if (!held_[static_cast<std::size_t>(chunk)].written) return false;
+    return true;
   }
 
   bool take_token(int token) noexcept {
@@ -122,6 +127,7 @@ class HostEngine {
   struct Held {
     std::uint64_t elements = 0;
     Form form = Form::dtype;
+    bool written = false;
   };
   /// A reference that a peer may still read.
   struct Loan {

@@ -11,6 +11,7 @@
 //   piece(run, stage, buffer, chunk, tile)      a Run of one chunk; next_piece(run) the one after
 //   length(chunk, tile)                         elements of a chunk of the whole vector
 //   hold(chunk, elements, form)                 what a chunk of scratch holds from now on
+//   holds(first, last)                          whether something was written to each of the chunks
 //   take_token(t), give_token(t)                its counter, down if it is not 0, and up
 //   observe, release, acquire, payload_limit, publish, window, publish_put     the ends, by port
 //   lends_from(buffer), lends(), lent(data, bytes), may_lend(port, bytes), lend(port, head, data)
@@ -182,6 +183,8 @@ class Preparation {
   }
 
   KHORO_HD Outlook read(const Stage& stage) {
+    if (stage.buffer == Buffer::scratch && !engine_.holds(stage.first, stage.last))
+      return fail(Status::corrupt);
     Source& source = new_source(Verb::read);
     const Whole span = whole(source.run, stage, lane_.stage, lane_.tile);
     if (!agrees(span.elements)) return fail(Status::corrupt);

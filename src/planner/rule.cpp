@@ -9,6 +9,8 @@ namespace {
 constexpr std::size_t kib = 1024;
 constexpr std::size_t mib = 1024 * kib;
 constexpr int any = RuleRow::any_ranks;
+/// Up to here the blocks of half of the ranks, of an element each, go into the least slot.
+constexpr int blocks_of_a_slot = 512;
 
 constexpr RuleRow rows[] = {
     {CollectiveKind::allreduce, 1, RuleRow::any_bytes, "one-shot", "one rank copies"},
@@ -25,13 +27,13 @@ constexpr RuleRow rows[] = {
     {CollectiveKind::reduce, any, 64 * kib, "binomial", "rounds grow as log P"},
     {CollectiveKind::reduce, any, RuleRow::any_bytes, "chain", "no rank sends more than once"},
     {CollectiveKind::gather, 8, RuleRow::any_bytes, "linear", "one round, and few ranks"},
-    {CollectiveKind::gather, any, 256 * kib, "binomial", "rounds grow as log P"},
+    {CollectiveKind::gather, blocks_of_a_slot, 256 * kib, "binomial", "rounds grow as log P"},
     {CollectiveKind::gather, any, RuleRow::any_bytes, "linear", "no byte goes twice"},
     {CollectiveKind::scatter, 8, RuleRow::any_bytes, "linear", "one round, and few ranks"},
-    {CollectiveKind::scatter, any, 256 * kib, "binomial", "rounds grow as log P"},
+    {CollectiveKind::scatter, blocks_of_a_slot, 256 * kib, "binomial", "rounds grow as log P"},
     {CollectiveKind::scatter, any, RuleRow::any_bytes, "linear", "no byte goes twice"},
     {CollectiveKind::alltoall, 8, 64 * kib, "linear", "one round, and few ranks"},
-    {CollectiveKind::alltoall, any, 64 * kib, "bruck", "rounds grow as log P"},
+    {CollectiveKind::alltoall, blocks_of_a_slot, 64 * kib, "bruck", "rounds grow as log P"},
     {CollectiveKind::alltoall, any, RuleRow::any_bytes, "pairwise", "one peer at a time"},
 };
 

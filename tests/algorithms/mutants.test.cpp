@@ -114,7 +114,7 @@ TEST_CASE("a mutant is rejected with what comes of running it, and few are as go
         CHECK(foretells_something(*verdict.found));
     });
   CHECK(mutants > 5000);
-  CHECK(equivalent * 20 < mutants);
+  CHECK(equivalent * 10 < mutants);
 }
 
 TEST_CASE("a lane that does not wait for its token is a race, whichever lane comes first",

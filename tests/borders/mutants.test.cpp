@@ -18,7 +18,7 @@ TEST_CASE("a mutant that is rejected does in real data what was foretold", "[bor
   CHECK(report.mutants() > 5000);
   INFO(report.text());
   test::check_golden(test::golden_folder() / "equivalent_mutants.txt", report.equivalent_text());
-  CHECK(report.equivalent().size() * 20 < std::size_t(report.mutants()));
+  CHECK(report.equivalent().size() * 10 < std::size_t(report.mutants()));
 }
 
 // `tests/test_borders report` prints the tables of docs/design/proof.md.

@@ -90,13 +90,15 @@ class Played {
 
 Signature drawn(std::uint64_t seed, int ranks) {
   Signature call;
-  call.kind = static_cast<CallKind>(mix(seed) % 5);
+  call.kind = static_cast<CallKind>(mix(seed) % 9);
   if (call.kind == CallKind::barrier) return call;
   constexpr std::uint64_t counts[] = {0, 3, 100, 1'000};
   call.count = counts[mix(seed + 1) % 4];
   call.dtype = mix(seed + 2) % 2 != 0 ? Dtype::i32 : Dtype::f64;
-  if (call.reduces()) call.reduction = mix(seed + 3) % 2 != 0 ? Reduction::sum : Reduction::max;
-  if (call.kind == CallKind::broadcast)
+  const Collective collective = call.collective(ranks);
+  if (collective.reduces())
+    call.reduction = mix(seed + 3) % 2 != 0 ? Reduction::sum : Reduction::max;
+  if (collective.has_root())
     call.peer = static_cast<int>(mix(seed + 4) % static_cast<std::uint64_t>(ranks));
   return call;
 }

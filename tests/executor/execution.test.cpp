@@ -31,8 +31,9 @@ TEST_CASE("every algorithm gives the bits of its order signature at every small 
 
 TEST_CASE("slots of a few elements cut a call into many tiles with the same result", "[executor]") {
   test::for_each_plan({2, 3, 5, 8}, [](const Algorithm& algorithm, const Plan& plan) {
-    for (std::size_t slot_bytes : {16, 100, 400}) {
-      MemoryJob job(plan, {least_slots(algorithm), slot_bytes});
+    for (std::size_t bytes_of_a_chunk : {16, 100, 400}) {
+      const auto widest = static_cast<std::size_t>(plan.widest_message);
+      MemoryJob job(plan, {least_slots(algorithm), widest * bytes_of_a_chunk});
       test::for_each_call(plan, {1, 129, 700},
                           [&](const JobCall& call) { REQUIRE(job.run(call)); });
     }

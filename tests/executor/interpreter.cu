@@ -38,6 +38,7 @@ struct End {
 struct Held {
   std::uint64_t elements = 0;
   Form form = Form::dtype;
+  bool written = false;
 };
 
 class DeviceEngine {
@@ -94,7 +95,12 @@ class DeviceEngine {
     return cuts[chunk + 1] - cuts[chunk];
   }
   __device__ void hold(std::int32_t chunk, std::uint64_t elements, Form form) {
-    held[chunk] = {elements, form};
+    held[chunk] = {elements, form, true};
+  }
+  __device__ bool holds(std::int32_t first, std::int32_t last) const {
+    for (std::int32_t chunk = first; chunk < last; ++chunk)
+      if (!held[chunk].written) return false;
+    return true;
   }
 
   __device__ bool take_token(int token) {

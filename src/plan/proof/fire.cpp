@@ -122,9 +122,8 @@ bool Machine::source(Position& lane, const Stage& stage, Channel* channel) {
   std::vector<Value>& values = sourced_ ? operand_ : accumulator_;
   if (values.size() < chunks) values.resize(chunks);
   chunks_ = chunks;
-  if (channel == nullptr)
-    read(lane, stage, values.data());
-  else if (!receive(lane, stage, *channel, values.data()))
+  if (!(channel == nullptr ? read(lane, stage, values.data())
+                           : receive(lane, stage, *channel, values.data())))
     return false;
   if (sourced_)
     fold_in(lane);

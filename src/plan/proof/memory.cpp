@@ -39,7 +39,8 @@ Value* Machine::cell(RankState& rank, Buffer buffer, int chunk) {
   return &values[static_cast<std::size_t>(chunk)];
 }
 
-void Machine::read(const Position& lane, const Stage& stage, Value* values) {
+/// False if an executor would not know how much to read.
+bool Machine::read(const Position& lane, const Stage& stage, Value* values) {
   RankState& rank = world_.ranks[static_cast<std::size_t>(lane.rank)];
   read_spans_.push_back(stage.span());
   if (!rank.open_windows.empty()) check_windows(lane, stage.span());
@@ -56,8 +57,10 @@ void Machine::read(const Position& lane, const Stage& stage, Value* values) {
              fmt::format("reads input[{}], overwritten in place through output[{}]", chunk,
                          chunk + rank.shift));
     } else if (written == nullptr) {
-      note(Fault::wrong_value, lane,
-           fmt::format("reads {}[{}], where nothing has been written", name(stage.buffer), chunk));
+      const std::string unwritten =
+          fmt::format("reads {}[{}], where nothing has been written", name(stage.buffer), chunk);
+      if (stage.buffer == Buffer::scratch) return stop(Fault::wrong_value, lane, unwritten);
+      note(Fault::wrong_value, lane, unwritten);
       value = Value{};
     }
     if (written != nullptr) value = *written;
@@ -68,6 +71,7 @@ void Machine::read(const Position& lane, const Stage& stage, Value* values) {
       if (book_ != nullptr) book_->changed(value, order, '*');
     }
   }
+  return true;
 }
 
 /// Puts values into memory; what is written to the output is rounded for good.
