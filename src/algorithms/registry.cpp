@@ -8,25 +8,49 @@
 namespace khoro {
 
 // Each is defined in the file that its name begins with.
-extern const Algorithm ring_allreduce, ring_allgather, ring_reducescatter;
 extern const Algorithm one_shot_allreduce;
 extern const Algorithm two_shot_allreduce;
+extern const Algorithm recursive_doubling_allreduce;
+extern const Algorithm halving_doubling_allreduce;
 extern const Algorithm double_tree_allreduce;
+extern const Algorithm ring_allreduce, ring_allgather, ring_reducescatter;
+extern const Algorithm two_way_ring_allreduce, two_way_ring_allgather, two_way_ring_reducescatter;
 extern const Algorithm binomial_broadcast, binomial_reduce, binomial_gather, binomial_scatter;
+extern const Algorithm scatter_allgather_broadcast;
 extern const Algorithm chain_broadcast, chain_reduce;
 extern const Algorithm linear_gather, linear_scatter, linear_alltoall;
 extern const Algorithm pairwise_alltoall;
-extern const Algorithm bruck_alltoall;
+extern const Algorithm bruck_allgather, bruck_alltoall;
 extern const Algorithm dissemination_barrier;
 
 namespace {
 
 constexpr const Algorithm* rows[] = {
-    &one_shot_allreduce,    &two_shot_allreduce, &double_tree_allreduce, &ring_allreduce,
-    &binomial_broadcast,    &chain_broadcast,    &ring_allgather,        &ring_reducescatter,
-    &dissemination_barrier, &binomial_reduce,    &chain_reduce,          &linear_gather,
-    &binomial_gather,       &linear_scatter,     &binomial_scatter,      &linear_alltoall,
-    &pairwise_alltoall,     &bruck_alltoall,
+    &one_shot_allreduce,
+    &two_shot_allreduce,
+    &recursive_doubling_allreduce,
+    &halving_doubling_allreduce,
+    &double_tree_allreduce,
+    &ring_allreduce,
+    &two_way_ring_allreduce,
+    &binomial_broadcast,
+    &scatter_allgather_broadcast,
+    &chain_broadcast,
+    &bruck_allgather,
+    &ring_allgather,
+    &two_way_ring_allgather,
+    &ring_reducescatter,
+    &two_way_ring_reducescatter,
+    &dissemination_barrier,
+    &binomial_reduce,
+    &chain_reduce,
+    &linear_gather,
+    &binomial_gather,
+    &linear_scatter,
+    &binomial_scatter,
+    &linear_alltoall,
+    &pairwise_alltoall,
+    &bruck_alltoall,
 };
 
 void check(const Algorithm& algorithm, const Collective& collective, const Topology& topology) {

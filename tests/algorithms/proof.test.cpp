@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "algorithms/algorithm.h"
 #include "plan/proofs.h"
 #include "support/catch.h"
@@ -13,8 +15,9 @@ void for_every_plan(int ranks, const auto& look) {
   for (const Algorithm* algorithm : algorithms()) {
     std::vector<Collective> collectives = {{algorithm->collective, ranks}};
     if (collectives[0].reduces()) collectives.push_back({algorithm->collective, ranks, 0, true});
-    if (collectives[0].has_root() && ranks > 1)
-      collectives.push_back({algorithm->collective, ranks, ranks - 1});
+    if (collectives[0].has_root())
+      for (int root = 1; root < ranks; root += std::max(ranks - 2, 1))  // 1 and the last
+        collectives.push_back({algorithm->collective, ranks, root});
     for (const Collective& collective : collectives)
       look(*algorithm, make_plan(*algorithm, collective, Topology::one_machine(ranks), Shape{}));
   }

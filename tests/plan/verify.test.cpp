@@ -455,6 +455,27 @@ rank 1
         {.in_place = true});
 }
 
+TEST_CASE("in place, an output holds the input until it is written", "[plan]") {
+  const std::string gather = R"(plan allgather.bare ranks 2 chunks 2
+rank 0
+  lane 0
+    read output[0] | send 1
+    recv 1 | write output[1]
+rank 1
+  lane 0
+    read output[1] | send 0
+    recv 0 | write output[0]
+)";
+  proved(gather, {.in_place = true, .references = true});
+  found(gather, {Fault::wrong_value, "rank 0 lane 0 step 0: read output[0] | send 1",
+                 "reads output[0], where nothing has been written"});
+  // Of another rank's block nothing lies there.
+  found(replaced(gather, "read output[0] | send 1", "read output[1] | send 1"),
+        {Fault::wrong_value, "rank 0 lane 0 step 0: read output[1] | send 1",
+         "reads output[1], where nothing has been written"},
+        {.in_place = true});
+}
+
 TEST_CASE("messages of another size than the receiving step asks for are a fault", "[plan]") {
   const std::string text = R"(plan broadcast.x ranks 2 chunks 2 root 0
 rank 0
