@@ -14,6 +14,7 @@
 
 #include "device/arithmetic.h"
 #include "device/control_word.h"
+#include "device/division.h"
 #include "device/fold.h"
 
 namespace khoro {
@@ -120,8 +121,7 @@ struct Loops {
           carry ? go_on<Carry>(values.data(), data, n) : go_on<Element>(values.data(), data, n);
       }
       if constexpr (may_divide)
-        if (divisor != 0)
-          for (std::size_t i = 0; i < n; ++i) values[i] = divide(values[i], divisor);
+        if (divisor != 0) divide_all(values.data(), n, divisor);
       std::byte* target = to + place(form, first);
       is_carry(form) ? end<Carry>(target, values.data(), n)
                      : end<Element>(target, values.data(), n);
@@ -155,9 +155,10 @@ struct Loops {
 
 struct NoControlWord {};
 
-/// Integers do not care.
-template <class T>
-using ControlWord = std::conditional_t<std::is_floating_point_v<typename T::Accumulator>,
+/// Integers do not care, unless they are divided.
+template <class T, class Operation>
+using ControlWord = std::conditional_t<std::is_floating_point_v<typename T::Accumulator> ||
+                                           std::is_same_v<Operation, Average>,
                                        DefaultControlWord, NoControlWord>;
 
 /// A kernel, from within its entry point.
@@ -167,7 +168,7 @@ template <class T, class Operation>
                                              std::size_t elements, std::uint32_t divisor) noexcept {
   using Kernel = Loops<T, Operation>;
   if (Kernel::copies(to, form, operands, operand_count, first, elements, divisor)) return;
-  [[maybe_unused]] const ControlWord<T> control;
+  [[maybe_unused]] const ControlWord<T, Operation> control;
   Kernel::run(to, form, operands, operand_count, first, elements, divisor);
 }
 
