@@ -5,13 +5,25 @@
 
 #include "device/loops.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 namespace khoro {
 namespace {
+
+#if defined(__x86_64__)
+/// Not every compiler knows it by name.
+bool has_f16c() noexcept {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+#endif
 
 std::size_t count_instruction_sets() noexcept {
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("bmi2")) return 1;
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("bmi2") || !has_f16c()) return 1;
   const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                     __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
   return wide ? 3 : 2;

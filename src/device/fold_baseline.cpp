@@ -7,7 +7,8 @@ namespace {
 template <class T, class Operation>
 void fold(std::byte* to, Form form, const Operand* operands, std::size_t operand_count,
           std::size_t first, std::size_t elements, std::uint32_t divisor) noexcept {
-  run_loops<T, Operation>(to, form, operands, operand_count, first, elements, divisor);
+  run_loops<T, Operation, NoConversions>(to, form, operands, operand_count, first, elements,
+                                         divisor);
 }
 
 }  // namespace

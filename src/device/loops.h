@@ -35,9 +35,17 @@ template <class Memory, class Accumulator>
   std::memcpy(data + i * sizeof(Memory), &value, sizeof(Memory));
 }
 
+/// What a set of instructions knows of conversions: none.
+struct NoConversions {
+  template <class Memory>
+  static constexpr bool widens = false;
+  template <class Memory>
+  static constexpr bool rounds = false;
+};
+
 /// The loops of one (types, operation). All are inlined into the entry points below, which differ
 /// only in the instructions they may use.
-template <class T, class Operation>
+template <class T, class Operation, class Conversions>
 struct Loops {
   using Element = typename T::Element;
   using Carry = typename T::Carry;
@@ -45,10 +53,10 @@ struct Loops {
   /// Whether elements and partial results are the same in memory.
   static constexpr bool alike = std::is_same_v<Element, Carry>;
   static constexpr bool may_divide = std::is_same_v<Operation, Average>;
-  /// Where it gains most: a conversion costs more than the accumulator, and other reductions are
-  /// too seldom for more code.
-  static constexpr bool many_in_one_pass =
-      std::is_same_v<Element, Accumulator> && std::is_base_of_v<Sum, Operation>;
+  /// Whether two operands take one pass: a conversion costs more than the accumulator.
+  static constexpr bool one_pass = std::is_same_v<Element, Accumulator>;
+  /// And more operands: where it is asked for most, else it is too much code.
+  static constexpr bool long_pass = one_pass && std::is_base_of_v<Sum, Operation>;
 
   /// All operands and the result in one pass, without an accumulator in memory.
   template <bool divides, std::size_t... index>
@@ -83,19 +91,30 @@ struct Loops {
   template <class Memory>
   [[gnu::always_inline]] static void start(Accumulator* values, const std::byte* data,
                                            std::size_t elements) noexcept {
+    if constexpr (Conversions::template widens<Memory>)
+      return Conversions::template widen_all<Memory>(values, data, elements);
 #pragma omp simd
     for (std::size_t i = 0; i < elements; ++i) values[i] = load<Memory, Accumulator>(data, i);
   }
   template <class Memory>
   [[gnu::always_inline]] static void go_on(Accumulator* values, const std::byte* data,
                                            std::size_t elements) noexcept {
+    if constexpr (Conversions::template widens<Memory>) {
+      alignas(64) std::array<Accumulator, fold_block> next;
+      Conversions::template widen_all<Memory>(next.data(), data, elements);
 #pragma omp simd
-    for (std::size_t i = 0; i < elements; ++i)
-      values[i] = Operation::apply(values[i], load<Memory, Accumulator>(data, i));
+      for (std::size_t i = 0; i < elements; ++i) values[i] = Operation::apply(values[i], next[i]);
+    } else {
+#pragma omp simd
+      for (std::size_t i = 0; i < elements; ++i)
+        values[i] = Operation::apply(values[i], load<Memory, Accumulator>(data, i));
+    }
   }
   template <class Memory>
   [[gnu::always_inline]] static void end(std::byte* to, const Accumulator* values,
                                          std::size_t elements) noexcept {
+    if constexpr (Conversions::template rounds<Memory>)
+      return Conversions::template round_all<Memory>(to, values, elements);
 #pragma omp simd
     for (std::size_t i = 0; i < elements; ++i) store<Memory>(to, i, values[i]);
   }
@@ -143,9 +162,9 @@ struct Loops {
   [[gnu::always_inline]] static void run(std::byte* to, Form form, const Operand* operands,
                                          std::size_t operand_count, std::size_t begin,
                                          std::size_t elements, std::uint32_t divisor) noexcept {
-    if constexpr (alike)
+    if constexpr (one_pass)
       if (operand_count == 2) return direct<2>(to, operands, begin, elements, divisor);
-    if constexpr (many_in_one_pass) {
+    if constexpr (long_pass) {
       if (operand_count == 3) return direct<3>(to, operands, begin, elements, divisor);
       if (operand_count == 4) return direct<4>(to, operands, begin, elements, divisor);
     }
@@ -162,11 +181,11 @@ using ControlWord = std::conditional_t<std::is_floating_point_v<typename T::Accu
                                        DefaultControlWord, NoControlWord>;
 
 /// A kernel, from within its entry point.
-template <class T, class Operation>
+template <class T, class Operation, class Conversions>
 [[gnu::always_inline]] inline void run_loops(std::byte* to, Form form, const Operand* operands,
                                              std::size_t operand_count, std::size_t first,
                                              std::size_t elements, std::uint32_t divisor) noexcept {
-  using Kernel = Loops<T, Operation>;
+  using Kernel = Loops<T, Operation, Conversions>;
   if (Kernel::copies(to, form, operands, operand_count, first, elements, divisor)) return;
   [[maybe_unused]] const ControlWord<T, Operation> control;
   Kernel::run(to, form, operands, operand_count, first, elements, divisor);
