@@ -72,10 +72,11 @@ Extent Measurement::extent(std::size_t bytes, std::size_t element_bytes) const {
 bool Measurement::run() {
   // Without a reduction the results do not depend on one.
   const std::vector<OpRow> ops =
-      collective_.reduces ? options_.ops : std::vector<OpRow>{{"none", khoroSum}};
+      collective_.reduces ? options_.ops : std::vector<OpRow>{{"none", khoroSum, false}};
   for (int cycle = 0; options_.cycles == 0 || cycle < options_.cycles; ++cycle) {
     for (const TypeRow& type : options_.types)
-      for (const OpRow& op : ops) scan(type, op);
+      for (const OpRow& op : ops)
+        if (applies(op, type)) scan(type, op);
   }
   if (report_) report_->end(wrong_halves_, bandwidth_sum_ / static_cast<double>(bandwidths_));
   return wrong_halves_ == 0;

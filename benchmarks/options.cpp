@@ -25,18 +25,22 @@ std::size_t read_size(const std::string& text) {
   return static_cast<std::size_t>(bytes);
 }
 
+template <class Row>
+std::string names(std::span<const Row> rows) {
+  std::vector<std::string_view> words;
+  for (const Row& row : rows) words.push_back(row.name);
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
 /// The rows that `word` names: one, or all of them.
 template <class Row>
 std::vector<Row> choose(std::span<const Row> rows, const std::string& what,
                         const std::string& word) {
   if (word == "all") return {rows.begin(), rows.end()};
-  std::vector<std::string_view> names;
-  for (const Row& row : rows) {
+  for (const Row& row : rows)
     if (row.name == word) return {row};
-    names.push_back(row.name);
-  }
-  throw CLI::ValidationError(fmt::format("Khoro has no {} '{}': choose one of {}, all", what, word,
-                                         fmt::join(names, ", ")));
+  throw CLI::ValidationError(
+      fmt::format("Khoro has no {} '{}': choose one of {}, all", what, word, names(rows)));
 }
 
 /// Flags of nccl-tests that ask for what is not there. Their neutral value is accepted.
@@ -107,12 +111,12 @@ void add_choices(CLI::App& app, Options& options, int& average) {
   app.add_option_function<std::string>(
          "-o,--op",
          [&options](const std::string& word) { options.ops = choose(ops(), "reduction", word); },
-         "sum, max, min, avg or all; only for reductions (sum)")
+         names(ops()) + " or all; only for reductions (sum)")
       ->type_name("OP");
   app.add_option_function<std::string>(
          "-d,--datatype",
          [&options](const std::string& word) { options.types = choose(types(), "type", word); },
-         "int32, int64, float, double, bfloat16 or all (float)")
+         names(types()) + " or all (float)")
       ->type_name("TYPE");
   app.add_option_function<std::string>(
          "-r,--root", [](const std::string&) {},
@@ -130,6 +134,13 @@ void add_choices(CLI::App& app, Options& options, int& average) {
       ->type_name("0|1|2|3");
   app.add_option("-J,--output_file", options.json_file, "writes the table as JSON too")
       ->type_name("FILE");
+}
+
+bool any_applies(const Options& options) {
+  for (const OpRow& op : options.ops)
+    for (const TypeRow& type : options.types)
+      if (applies(op, type)) return true;
+  return false;
 }
 
 }  // namespace
@@ -155,6 +166,8 @@ std::optional<Options> read_options(const std::string& program, int argc, char**
   add_refused(app);
   try {
     app.parse(argc, argv);
+    if (!any_applies(options))
+      throw CLI::ValidationError("-o works on the bits of integers: choose an integer type by -d");
     if (options.min_bytes > options.max_bytes)
       throw CLI::ValidationError("-b is larger than -e: nothing to measure");
     if (options.step_factor == 1 && options.step_bytes == 0)

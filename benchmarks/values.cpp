@@ -5,25 +5,30 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <type_traits>
+
+#include "numbers.h"
 
 namespace khoro::benchmark {
 namespace {
 
 __extension__ using Int128 = __int128;
 
-constexpr TypeRow type_rows[] = {{"int32", khoroInt32, 4},
-                                 {"int64", khoroInt64, 8},
-                                 {"float", khoroFloat32, 4},
-                                 {"double", khoroFloat64, 8},
-                                 {"bfloat16", khoroBfloat16, 2}};
+__extension__ using Uint128 = unsigned __int128;
 
-constexpr OpRow op_rows[] = {
-    {"sum", khoroSum}, {"max", khoroMax}, {"min", khoroMin}, {"avg", khoroAvg}};
+constexpr TypeRow type_rows[] = {
+    {"int8", khoroInt8, 1},           {"uint8", khoroUint8, 1},
+    {"int32", khoroInt32, 4},         {"uint32", khoroUint32, 4},
+    {"int64", khoroInt64, 8},         {"uint64", khoroUint64, 8},
+    {"half", khoroFloat16, 2},        {"float", khoroFloat32, 4},
+    {"double", khoroFloat64, 8},      {"bfloat16", khoroBfloat16, 2},
+    {"fp8_e4m3", khoroFloat8e4m3, 1}, {"fp8_e5m2", khoroFloat8e5m2, 1}};
 
-struct Bfloat16 {
-  std::uint16_t bits;
-};
+constexpr OpRow op_rows[] = {{"sum", khoroSum, false}, {"prod", khoroProd, false},
+                             {"max", khoroMax, false}, {"min", khoroMin, false},
+                             {"avg", khoroAvg, false}, {"band", khoroBand, true},
+                             {"bor", khoroBor, true},  {"bxor", khoroBxor, true}};
 
 std::uint64_t mix(std::uint64_t word) noexcept {
   word = (word ^ (word >> 33)) * 0xff51afd7ed558ccdULL;
@@ -37,61 +42,73 @@ std::uint64_t draw_word(const Draw& draw, int rank, std::uint64_t index) noexcep
              draw.seed * 0x8cb92ba72f3d8dd7ULL);
 }
 
-/// Integers of a float type are exact up to two to this power.
+/// Integers of a float type are exact up to two to this power, and so are powers of two up to the
+/// other one and down to its inverse.
 template <class T>
-constexpr int exact_bits = std::is_same_v<T, double>  ? 53
-                           : std::is_same_v<T, float> ? 24
-                                                      : 8;
+constexpr int exact_bits() {
+  if constexpr (is_standard<T>)
+    return std::numeric_limits<T>::digits;
+  else
+    return T::mantissa + 1;
+}
 template <class T>
-constexpr double scale = std::is_same_v<T, Bfloat16> ? 1.0 / 16 : 1.0 / 1024;
+constexpr int most_exponent() {
+  if constexpr (is_standard<T>)
+    return std::numeric_limits<T>::max_exponent - 2;
+  else
+    return T::bias - 1;
+}
+template <class T>
+constexpr double scale = exact_bits<T>() < 11 ? 1.0 / 16 : 1.0 / 1024;
 
 /// The input is this times the scale. The sum of the magnitudes over all ranks stays exact.
 template <class T>
 std::int64_t draw_multiple(const Draw& draw, int rank, std::uint64_t index) noexcept {
   const std::uint64_t word = draw_word(draw, rank, index);
   const auto ranks = static_cast<std::uint64_t>(draw.ranks);
-  const std::uint64_t limit = std::bit_floor((1ULL << exact_bits<T>) / ranks);
+  const std::uint64_t limit = std::bit_floor((1ULL << exact_bits<T>()) / ranks);
   if (limit == 0) {  // more ranks than units: most of them add nothing
-    const std::uint64_t groups = ranks / (1ULL << exact_bits<T>)+1;
+    const std::uint64_t groups = ranks / (1ULL << exact_bits<T>()) + 1;
     const bool counts = (static_cast<std::uint64_t>(rank) + index) % groups == 0;
     return counts ? static_cast<std::int64_t>(word & 1) : 0;
   }
   return static_cast<std::int64_t>(word & (2 * limit - 1)) - static_cast<std::int64_t>(limit);
 }
 
+/// The input of a product is two to this power, with a sign. The sum of the magnitudes over all
+/// ranks stays in range.
 template <class T>
-T from_float(float value) noexcept {
-  if constexpr (std::is_same_v<T, Bfloat16>) {
-    if (std::isnan(value)) return {0x7fc0};
-    const auto bits = std::bit_cast<std::uint32_t>(value);
-    return {static_cast<std::uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16)};
-  } else {
-    return static_cast<T>(value);
-  }
+int draw_exponent(const Draw& draw, int rank, std::uint64_t index) noexcept {
+  const int groups = (draw.ranks - 1) / most_exponent<T>() + 1;  // of which one takes part
+  if ((static_cast<std::uint64_t>(rank) + index) % static_cast<std::uint64_t>(groups) != 0)
+    return 0;
+  const int limit = std::max(1, most_exponent<T>() / draw.ranks);
+  const std::uint64_t word = draw_word(draw, rank, index);
+  return static_cast<int>(word % static_cast<std::uint64_t>(2 * limit + 1)) - limit;
 }
 
-template <class T>
-T from_double(double value) noexcept {
-  if constexpr (std::is_same_v<T, double>) {
-    return value;
-  } else {
-    return from_float<T>(static_cast<float>(value));
-  }
+bool draw_sign(const Draw& draw, int rank, std::uint64_t index) noexcept {
+  return (draw_word(draw, rank, index) >> 63) != 0;
 }
 
-template <class T>
-double to_double(T value) noexcept {
-  if constexpr (std::is_same_v<T, Bfloat16>) {
-    return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16);
-  } else {
-    return value;
+/// Bits that are seldom all ones or all zeros after they were anded or ored over all ranks.
+std::uint64_t draw_bits(const Draw& draw, int rank, std::uint64_t index) noexcept {
+  std::uint64_t bits = draw_word(draw, rank, index);
+  if (draw.op != khoroBand && draw.op != khoroBor) return bits;
+  for (int ranks = draw.ranks; ranks > 2; ranks /= 2) {
+    const std::uint64_t more = mix(bits + static_cast<std::uint64_t>(ranks));
+    bits = draw.op == khoroBand ? bits | more : bits & more;
   }
+  return bits;
 }
 
 template <class T>
 T input(const Draw& draw, int rank, std::uint64_t index) noexcept {
   if constexpr (std::is_integral_v<T>) {
-    return static_cast<T>(draw_word(draw, rank, index));
+    return static_cast<T>(draw_bits(draw, rank, index));
+  } else if (draw.op == khoroProd) {
+    const double magnitude = power(draw_exponent<T>(draw, rank, index));
+    return from_double<T>(draw_sign(draw, rank, index) ? -magnitude : magnitude);
   } else {
     const std::int64_t multiple = draw_multiple<T>(draw, rank, index);
     const bool selects = draw.op == khoroMin || draw.op == khoroMax;
@@ -123,20 +140,51 @@ T select(const Draw& draw, std::uint64_t index) noexcept {
 }
 
 template <class T>
+T reduced_integer(const Draw& draw, std::uint64_t index) noexcept {
+  Uint128 result = static_cast<Uint128>(input<T>(draw, 0, index));
+  for (int rank = 1; rank < draw.ranks; ++rank) {
+    const auto next = static_cast<Uint128>(input<T>(draw, rank, index));
+    if (draw.op == khoroProd)
+      result *= next;
+    else if (draw.op == khoroBand)
+      result &= next;
+    else if (draw.op == khoroBor)
+      result |= next;
+    else if (draw.op == khoroBxor)
+      result ^= next;
+    else
+      result += next;
+  }
+  if (draw.op != khoroAvg) return static_cast<T>(result);
+  return static_cast<T>(static_cast<Int128>(result) / draw.ranks);
+}
+
+template <class T>
+T product(const Draw& draw, std::uint64_t index) noexcept {
+  int exponent = 0;
+  bool negative = false;
+  for (int rank = 0; rank < draw.ranks; ++rank) {
+    exponent += draw_exponent<T>(draw, rank, index);
+    negative ^= draw_sign(draw, rank, index);
+  }
+  return from_double<T>(negative ? -power(exponent) : power(exponent));
+}
+
+template <class T>
 T reduced(const Draw& draw, std::uint64_t index) noexcept {
   if (draw.op == khoroMin || draw.op == khoroMax) return select<T>(draw, index);
-  const bool average = draw.op == khoroAvg;
   if constexpr (std::is_integral_v<T>) {
-    Int128 sum = 0;
-    for (int rank = 0; rank < draw.ranks; ++rank) sum += input<T>(draw, rank, index);
-    return static_cast<T>(average ? sum / draw.ranks : sum);
+    return reduced_integer<T>(draw, index);
   } else {
+    if (draw.op == khoroProd) return product<T>(draw, index);
     std::int64_t multiple = 0;
     for (int rank = 0; rank < draw.ranks; ++rank) multiple += draw_multiple<T>(draw, rank, index);
     const double sum = static_cast<double>(multiple) * scale<T>;
-    if (!average) return from_double<T>(sum);
-    if constexpr (std::is_same_v<T, double>) return sum / draw.ranks;
-    return from_float<T>(static_cast<float>(sum) / static_cast<float>(draw.ranks));
+    if (draw.op != khoroAvg) return from_double<T>(sum);
+    if constexpr (std::is_same_v<T, double>)
+      return sum / draw.ranks;
+    else  // the average is rounded to a float first
+      return from_double<T>(static_cast<float>(sum) / static_cast<float>(draw.ranks));
   }
 }
 
@@ -151,23 +199,43 @@ bool same(T a, T b) noexcept {
 template <class F>
 auto visit(khoroDataType_t type, F&& with) {
   switch (type) {
+    case khoroInt8:
+      return with(std::int8_t{});
+    case khoroUint8:
+      return with(std::uint8_t{});
     case khoroInt32:
       return with(std::int32_t{});
+    case khoroUint32:
+      return with(std::uint32_t{});
     case khoroInt64:
       return with(std::int64_t{});
+    case khoroUint64:
+      return with(std::uint64_t{});
+    case khoroFloat16:
+      return with(Half{});
     case khoroFloat64:
       return with(double{});
     case khoroBfloat16:
       return with(Bfloat16{});
-    default:
-      return with(float{});
+    case khoroFloat8e4m3:
+      return with(Fp8E4m3{});
+    case khoroFloat8e5m2:
+      return with(Fp8E5m2{});
+    case khoroFloat32:
+      break;
   }
+  return with(float{});
 }
 
 }  // namespace
 
 std::span<const TypeRow> types() noexcept { return type_rows; }
 std::span<const OpRow> ops() noexcept { return op_rows; }
+
+bool applies(const OpRow& op, const TypeRow& type) noexcept {
+  return !op.integers_only ||
+         visit(type.type, [](auto zero) { return std::is_integral_v<decltype(zero)>; });
+}
 
 void fill(const Draw& draw, int rank, std::size_t count, void* input_elements) {
   visit(draw.type.type, [&](auto zero) {

@@ -19,14 +19,17 @@ struct TypeRow {
 struct OpRow {
   std::string_view name;
   khoroRedOp_t op;
+  bool integers_only;
 };
 
 std::span<const TypeRow> types() noexcept;
 std::span<const OpRow> ops() noexcept;
+bool applies(const OpRow& op, const TypeRow& type) noexcept;
 
 /// What determines the inputs of one checked call. Inputs are drawn so that every order of folding
 /// gives the same bits: integers wrap anyway, and floats are integers times a power of two, small
-/// enough that no partial sum rounds. So the expected result needs no knowledge of the algorithm.
+/// enough that no partial sum rounds; for products they are powers of two, near enough to one that
+/// none leaves its range. So the expected result needs no knowledge of the algorithm.
 struct Draw {
   TypeRow type;
   khoroRedOp_t op;

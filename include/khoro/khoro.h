@@ -67,22 +67,38 @@ typedef enum KHORO_ENUM_TYPE {
   khoroOutOfMemory = 14
 } khoroResult_t;
 
-/* Element types. The values are NCCL's. */
+/* Element types. The values are NCCL's. Of the 8-bit floats (OCP's E4M3 and E5M2) the first has no
+ * infinity. */
 typedef enum KHORO_ENUM_TYPE {
+  khoroInt8 = 0,
+  khoroUint8 = 1,
   khoroInt32 = 2,
+  khoroUint32 = 3,
   khoroInt64 = 4,
+  khoroUint64 = 5,
+  khoroFloat16 = 6,
   khoroFloat32 = 7,
   khoroFloat64 = 8,
-  khoroBfloat16 = 9
+  khoroBfloat16 = 9,
+  khoroFloat8e4m3 = 10,
+  khoroFloat8e5m2 = 11
 } khoroDataType_t;
 
-/* Reductions. The values are NCCL's. avg divides the folded sum by the number of ranks once;
- * integers truncate toward zero. min and max of a NaN are NaN; -0.0 < +0.0. Integers wrap. */
+/* Reductions. The values are NCCL's, but for the last three, which NCCL lacks: and, or, xor of the
+ * bits of integers. avg divides the folded sum by the number of ranks once; integers truncate
+ * toward zero. min and max of a NaN are NaN; -0.0 < +0.0. Integers wrap. Partial results of 8-bit
+ * floats, and those of averages of 16-bit ones, are 32-bit floats. What is reduced to an 8-bit
+ * float and is too large for it, an infinity too, becomes its largest finite value; a NaN stays
+ * NaN. */
 typedef enum KHORO_ENUM_TYPE {
   khoroSum = 0,
+  khoroProd = 1,
   khoroMax = 2,
   khoroMin = 3,
-  khoroAvg = 4
+  khoroAvg = 4,
+  khoroBand = 16,
+  khoroBor = 17,
+  khoroBxor = 18
 } khoroRedOp_t;
 
 /* A communicator: this rank's membership in a group of ranks. NULL is never valid. */

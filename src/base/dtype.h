@@ -9,14 +9,36 @@
 namespace khoro {
 
 /// Element types; the values are those of `khoroDataType_t`.
-enum class Dtype : std::uint8_t { i32 = 2, i64 = 4, f32 = 7, f64 = 8, bf16 = 9 };
+enum class Dtype : std::uint8_t {
+  i8 = 0,
+  u8 = 1,
+  i32 = 2,
+  u32 = 3,
+  i64 = 4,
+  u64 = 5,
+  f16 = 6,
+  f32 = 7,
+  f64 = 8,
+  bf16 = 9,
+  f8e4m3 = 10,
+  f8e5m2 = 11
+};
 
-/// Reductions; the values are those of `khoroRedOp_t`.
-enum class Reduction : std::uint8_t { sum = 0, max = 2, min = 3, avg = 4 };
+/// Reductions; the values are those of `khoroRedOp_t`. The last three work on the bits of integers.
+enum class Reduction : std::uint8_t {
+  sum = 0,
+  prod = 1,
+  max = 2,
+  min = 3,
+  avg = 4,
+  band = 16,
+  bor = 17,
+  bxor = 18
+};
 
 /// The type in which partial results travel and wait. Beside the element types it may be one that
 /// no caller can name.
-enum class Carry : std::uint8_t { i32, i64, i128, f32, f64, bf16 };
+enum class Carry : std::uint8_t { i8, u8, i32, u32, i64, u64, i128, u128, f16, bf16, f32, f64 };
 
 /// In which of the two types elements are: as the caller holds them, or as partial results travel.
 enum class Form : std::uint8_t { dtype, carry };
@@ -26,7 +48,8 @@ struct DtypeRow {
   std::string_view name;
   std::string_view constant;  // as a caller writes it
   std::size_t bytes;
-  /// Carry type of sum, min and max, and of avg.
+  bool integer;
+  /// Carry type of avg, and before it of every other reduction.
   Carry carry;
   Carry average_carry;
 };
@@ -35,6 +58,7 @@ struct ReductionRow {
   Reduction reduction;
   std::string_view name;
   std::string_view constant;
+  bool integers_only;
 };
 
 std::span<const DtypeRow> dtypes() noexcept;
@@ -44,8 +68,11 @@ std::span<const ReductionRow> reductions() noexcept;
 const DtypeRow* find(Dtype dtype) noexcept;
 const ReductionRow* find(Reduction reduction) noexcept;
 
-/// Precondition: both have a row.
+/// Below, both have a row.
+bool applies(Reduction reduction, Dtype dtype) noexcept;
 Carry carry_type(Dtype dtype, Reduction reduction) noexcept;
 std::size_t carry_bytes(Carry carry) noexcept;
+/// Form::dtype where the carry type is the dtype itself.
+Form carry_form(Dtype dtype, Reduction reduction) noexcept;
 
 }  // namespace khoro

@@ -104,9 +104,12 @@ Extent extent_of_blocks(const Call& call, int rank, int ranks) {
 
 void check_types(const Signature& signature, int rank, int ranks) {
   if (!find(signature.dtype)) refuse(signature, "that is no data type; use one of khoroDataType_t");
-  if (!signature.point_to_point() && signature.collective(ranks).reduces() &&
-      !find(signature.reduction))
+  const bool reduces = !signature.point_to_point() && signature.collective(ranks).reduces();
+  if (reduces && !find(signature.reduction))
     refuse(signature, "that is no reduction; use one of khoroRedOp_t");
+  if (reduces && !applies(signature.reduction, signature.dtype))
+    refuse(signature, fmt::format("{} works on the bits of integers; use an integer type",
+                                  find(signature.reduction)->constant));
   const bool has_peer = signature.point_to_point() || signature.collective(ranks).has_root();
   if (has_peer && (signature.peer < 0 || signature.peer >= ranks))
     refuse(signature, fmt::format("there is no rank {}; rank {} is one of {} ranks, 0 to {}",

@@ -5,53 +5,36 @@
 // is branch-free on values, so that a vector of elements and a single one give the same bits.
 
 #include <cstdint>
-#include <cstring>
 #include <type_traits>
 
 #include "base/device.h"
 #include "base/dtype.h"
+#include "device/small_float.h"
 
 namespace khoro {
 
 __extension__ typedef __int128 Int128;
 __extension__ typedef unsigned __int128 Uint128;
 
-struct Bf16 {
-  std::uint16_t bits;
-};
-
 /// The unsigned integer with the bits of a T.
 template <class T>
 using Bits = std::conditional_t<
-    sizeof(T) == 2, std::uint16_t,
+    sizeof(T) == 1, std::uint8_t,
     std::conditional_t<sizeof(T) == 4, std::uint32_t,
                        std::conditional_t<sizeof(T) == 8, std::uint64_t, Uint128>>>;
 
-template <class To, class From>
-KHORO_HD inline To same_bits(From value) noexcept {
-  static_assert(sizeof(To) == sizeof(From));
-  To result;
-  std::memcpy(&result, &value, sizeof(To));
-  return result;
-}
-
-/// Converts between an element in memory and its accumulator; bf16 is rounded to nearest even, and
-/// stays a NaN if it is one. Integers are cut to the width of the target.
+/// Converts between an element in memory and its accumulator. Integers are cut to the width of the
+/// target.
 template <class To, class From>
 KHORO_HD inline To convert(From value) noexcept {
-  if constexpr (std::is_same_v<To, From>) {
+  if constexpr (std::is_same_v<To, From>)
     return value;
-  } else if constexpr (std::is_same_v<From, Bf16>) {
-    return same_bits<float>(static_cast<std::uint32_t>(value.bits) << 16);
-  } else if constexpr (std::is_same_v<To, Bf16>) {
-    const auto bits = same_bits<std::uint32_t>(value);
-    const std::uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-    const std::uint32_t quiet = bits >> 16 | 0x40;
-    const bool nan = (bits & 0x7fffffff) > 0x7f800000;
-    return {static_cast<std::uint16_t>(nan ? quiet : rounded)};
-  } else {
+  else if constexpr (is_small_float<From>)
+    return widen(value);
+  else if constexpr (is_small_float<To>)
+    return round_to<To>(value);
+  else
     return static_cast<To>(value);
-  }
 }
 
 struct Sum {
@@ -61,6 +44,38 @@ struct Sum {
       return a + b;
     else  // in unsigned, where wrapping is defined
       return static_cast<T>(static_cast<Bits<T>>(a) + static_cast<Bits<T>>(b));
+  }
+};
+
+/// A sum that a step may divide.
+struct Average : Sum {};
+
+struct Product {
+  template <class T>
+  KHORO_HD static inline T apply(T a, T b) noexcept {
+    if constexpr (std::is_floating_point_v<T>)
+      return a * b;
+    else  // the 1 keeps what is narrower than an int from becoming one
+      return static_cast<T>(1u * static_cast<Bits<T>>(a) * static_cast<Bits<T>>(b));
+  }
+};
+
+struct And {
+  template <class T>
+  KHORO_HD static inline T apply(T a, T b) noexcept {
+    return static_cast<T>(a & b);
+  }
+};
+struct Or {
+  template <class T>
+  KHORO_HD static inline T apply(T a, T b) noexcept {
+    return static_cast<T>(a | b);
+  }
+};
+struct Xor {
+  template <class T>
+  KHORO_HD static inline T apply(T a, T b) noexcept {
+    return static_cast<T>(a ^ b);
   }
 };
 
@@ -95,8 +110,9 @@ KHORO_HD inline T divide(T value, std::uint32_t divisor) noexcept {
     return value / static_cast<T>(divisor);
   } else if constexpr (sizeof(T) == 16) {
     // A division of 128 bits is a call of a library; nearly no sum needs it.
-    const auto low = static_cast<std::int64_t>(value);
-    return low == value ? low / static_cast<std::int64_t>(divisor) : value / divisor;
+    using Half = std::conditional_t<std::is_same_v<T, Int128>, std::int64_t, std::uint64_t>;
+    const auto low = static_cast<Half>(value);
+    return low == value ? low / static_cast<Half>(divisor) : value / divisor;
   } else {
     return value / static_cast<T>(divisor);
   }
@@ -104,7 +120,7 @@ KHORO_HD inline T divide(T value, std::uint32_t divisor) noexcept {
 
 /// The types of one (dtype, reduction): in the caller's buffers, in partial results, and in which a
 /// step folds.
-template <class ElementType, class CarryType, class AccumulatorType>
+template <class ElementType, class CarryType = ElementType, class AccumulatorType = CarryType>
 struct Types {
   using Element = ElementType;
   using Carry = CarryType;
@@ -112,46 +128,59 @@ struct Types {
 };
 
 namespace detail {
-template <class Alike, class Average, class F>
+template <class Reduced, class Averaged, class F>
 KHORO_HD inline auto visit_reduction(Reduction reduction, F&& f) {
-  switch (reduction) {
-    case Reduction::min:
-      return f(Alike{}, Min{});
-    case Reduction::max:
-      return f(Alike{}, Max{});
-    case Reduction::avg:
-      return f(Average{}, Sum{});
-    case Reduction::sum:
-      break;
+  if constexpr (std::is_integral_v<typename Reduced::Element>) {
+    if (reduction == Reduction::band) return f(Reduced{}, And{});
+    if (reduction == Reduction::bor) return f(Reduced{}, Or{});
+    if (reduction == Reduction::bxor) return f(Reduced{}, Xor{});
   }
-  return f(Alike{}, Sum{});
+  if (reduction == Reduction::prod) return f(Reduced{}, Product{});
+  if (reduction == Reduction::min) return f(Reduced{}, Min{});
+  if (reduction == Reduction::max) return f(Reduced{}, Max{});
+  if (reduction == Reduction::avg) return f(Averaged{}, Average{});
+  return f(Reduced{}, Sum{});
 }
 }  // namespace detail
 
-/// Calls f(Types<...>{}, Operation{}) for a dtype and a reduction. The one place where kernels for
-/// host and device come from.
+/// Calls f(Types<...>{}, Operation{}) for a dtype and a reduction that applies to it. The one place
+/// where kernels for host and device come from.
 template <class F>
 KHORO_HD inline auto visit(Dtype dtype, Reduction reduction, F&& f) {
+  using detail::visit_reduction;
+  using i8 = std::int8_t;
+  using u8 = std::uint8_t;
   using i32 = std::int32_t;
+  using u32 = std::uint32_t;
   using i64 = std::int64_t;
+  using u64 = std::uint64_t;
   switch (dtype) {
+    case Dtype::i8:
+      return visit_reduction<Types<i8>, Types<i8, i32>>(reduction, f);
+    case Dtype::u8:
+      return visit_reduction<Types<u8>, Types<u8, u32>>(reduction, f);
     case Dtype::i32:
-      return detail::visit_reduction<Types<i32, i32, i32>, Types<i32, i64, i64>>(reduction, f);
+      return visit_reduction<Types<i32>, Types<i32, i64>>(reduction, f);
+    case Dtype::u32:
+      return visit_reduction<Types<u32>, Types<u32, u64>>(reduction, f);
     case Dtype::i64:
-      return detail::visit_reduction<Types<i64, i64, i64>, Types<i64, Int128, Int128>>(reduction,
-                                                                                       f);
+      return visit_reduction<Types<i64>, Types<i64, Int128>>(reduction, f);
+    case Dtype::u64:
+      return visit_reduction<Types<u64>, Types<u64, Uint128>>(reduction, f);
+    case Dtype::f16:
+      return visit_reduction<Types<F16, F16, float>, Types<F16, float>>(reduction, f);
+    case Dtype::bf16:
+      return visit_reduction<Types<Bf16, Bf16, float>, Types<Bf16, float>>(reduction, f);
+    case Dtype::f8e4m3:
+      return visit_reduction<Types<F8e4m3, float>, Types<F8e4m3, float>>(reduction, f);
+    case Dtype::f8e5m2:
+      return visit_reduction<Types<F8e5m2, float>, Types<F8e5m2, float>>(reduction, f);
+    case Dtype::f64:
+      return visit_reduction<Types<double>, Types<double>>(reduction, f);
     case Dtype::f32:
       break;
-    case Dtype::f64: {
-      using Alike = Types<double, double, double>;
-      return detail::visit_reduction<Alike, Alike>(reduction, f);
-    }
-    case Dtype::bf16:
-      return detail::visit_reduction<Types<Bf16, Bf16, float>, Types<Bf16, float, float>>(reduction,
-                                                                                          f);
   }
-  using Alike = Types<float, float, float>;
-  return detail::visit_reduction<Alike, Alike>(reduction, f);
+  return visit_reduction<Types<float>, Types<float>>(reduction, f);
 }
 
 }  // namespace khoro

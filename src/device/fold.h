@@ -17,9 +17,10 @@ struct Operand {
 };
 
 /// For the `elements` from `first` on: to[i] = operands[0][i] op operands[1][i] op ..., from left
-/// to right in the accumulator, divided by `divisor` unless that is 0, rounded once to `form`. `to`
-/// is disjoint from each operand, or exactly the same memory. One operand is a copy or a
-/// conversion. Runs with the default floating-point control word and leaves the caller's as it was.
+/// to right in the accumulator, divided by `divisor` unless that is 0 (as it is but for avg),
+/// rounded once to `form`. `to` is disjoint from each operand, or exactly the same memory. One
+/// operand is a copy, of any bits, or a conversion. Runs with the default floating-point control
+/// word and leaves the caller's as it was.
 using Fold = void (*)(std::byte* to, Form form, const Operand* operands, std::size_t operand_count,
                       std::size_t first, std::size_t elements, std::uint32_t divisor) noexcept;
 
@@ -30,7 +31,8 @@ std::string_view name(InstructionSet set) noexcept;
 /// Those that this processor has, the best one last. Never empty.
 std::span<const InstructionSet> instruction_sets() noexcept;
 
-/// The kernel of a dtype and a reduction; the same bits whatever the instruction set. Never null.
+/// The kernel of a dtype and a reduction that applies to it; the same bits whatever the instruction
+/// set. Never null.
 Fold find_fold(Dtype dtype, Reduction reduction, InstructionSet set) noexcept;
 inline Fold find_fold(Dtype dtype, Reduction reduction) noexcept {
   return find_fold(dtype, reduction, instruction_sets().back());

@@ -97,7 +97,9 @@ bool HostEngine::in_place() const noexcept {
 
 void HostEngine::reshape(const CallArguments& call) {
   const std::size_t element = find(call.dtype)->bytes;
-  const std::size_t carry = carry_bytes(carry_type(call.dtype, call.reduction));
+  // Where nothing is reduced nothing is carried.
+  const bool reduces = collective_.reduces();
+  const std::size_t carry = reduces ? carry_bytes(carry_type(call.dtype, call.reduction)) : element;
   const auto widest = static_cast<std::uint64_t>(std::max(image_.widest_message, 1));
   const std::uint64_t limit = least_limit_ / (widest * carry);
   if (limit == 0)
@@ -127,8 +129,7 @@ void HostEngine::reshape(const CallArguments& call) {
   room_ = limit;
   shift_[0] = log2_of(element);
   shift_[1] = log2_of(carry);
-  const Carry carry_kind = carry_type(dtype_, reduction_);
-  carry_form_ = carry_kind == carry_type(dtype_, Reduction::sum) ? Form::dtype : Form::carry;
+  carry_form_ = reduces ? khoro::carry_form(dtype_, reduction_) : Form::dtype;
   fold_ = find_fold(dtype_, reduction_);
   ++shape_;
   local_blocks_ = blocks_ && blocks_->local;

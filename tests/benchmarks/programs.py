@@ -55,7 +55,8 @@ def right():
 
 def refuses():
     for options, words in ((["-g", "2"], "-g"), (["-G", "1"], "graph"), (["-R", "1"], "regist"),
-                           (["-o", "prod"], "prod"), (["-d", "half"], "half"), (["-b", "x"], "'x'"),
+                           (["-o", "mulsum"], "mulsum"), (["-d", "quad"], "quad"),
+                           (["-o", "band", "-d", "half"], "integer"), (["-b", "x"], "'x'"),
                            (["-b", "2", "-e", "1"], "-b"), (["-n", "0"], "--iters"),
                            (["-i", "0"], "-i"), (["--wrong"], "--wrong")):
         done = run(*options)

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "benchmarks/values.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <vector>
 
 #include "support/catch.h"
+#include "support/scalar.h"
 
 using namespace khoro::benchmark;
+using khoro::Form;
+using khoro::test::Scalar;
+using khoro::test::ScalarReference;
 
 namespace {
 
@@ -34,7 +40,79 @@ std::vector<float> sum(const Draw& draw, const std::vector<int>& order, std::siz
   return total;
 }
 
+/// The inputs of all ranks, reduced one element at a time.
+class Folding {
+ public:
+  Folding(const Draw& draw, std::size_t count)
+      : draw_(draw),
+        count_(count),
+        reference_(static_cast<khoro::Dtype>(draw.type.type),
+                   static_cast<khoro::Reduction>(draw.op)) {
+    for (int rank = 0; rank < draw.ranks; ++rank) {
+      inputs_.emplace_back(count * draw.type.bytes);
+      fill(draw, rank, count, inputs_.back().data());
+    }
+  }
+
+  /// That folding in this order gives what is expected: `together` ranks at a time, each of whose
+  /// results is rounded to the carry type.
+  bool right(const std::vector<int>& order, std::size_t together) const {
+    std::vector<std::byte> output(count_ * draw_.type.bytes);
+    for (std::size_t i = 0; i < count_; ++i) {
+      const Scalar result = fold(order, together, i);
+      std::memcpy(&output[i * draw_.type.bytes], result.bytes.data(), draw_.type.bytes);
+    }
+    return compare(draw_, {Origin::all_ranks, 0, 0, count_}, output.data()).count == 0;
+  }
+
+ private:
+  Scalar fold(const std::vector<int>& order, std::size_t together, std::size_t i) const {
+    std::vector<Scalar> partial;
+    for (int rank : order) {
+      partial.push_back(reference_.at(
+          &inputs_[static_cast<std::size_t>(rank)][i * draw_.type.bytes], Form::dtype));
+      if (partial.size() == together) partial = {reference_.fold(Form::carry, partial, 0)};
+    }
+    const bool average = draw_.op == khoroAvg;
+    return reference_.fold(Form::dtype, partial,
+                           average ? static_cast<std::uint32_t>(draw_.ranks) : 0);
+  }
+
+  Draw draw_;
+  std::size_t count_;
+  ScalarReference reference_;
+  std::vector<std::vector<std::byte>> inputs_;
+};
+
 }  // namespace
+
+TEST_CASE("every order of folding gives the expected bits, for every type and reduction",
+          "[benchmarks]") {
+  for (const TypeRow& row : types())
+    for (const OpRow& op : ops()) {
+      if (!applies(op, row)) continue;
+      for (int ranks : {1, 2, 3, 7, 40}) {
+        const Folding folding({row, op.op, ranks, 11}, 300);
+        std::vector<int> order(static_cast<std::size_t>(ranks));
+        std::iota(order.begin(), order.end(), 0);
+        INFO(row.name << " " << op.name << " of " << ranks);
+        CHECK(folding.right(order, 2));
+        CHECK(folding.right(order, order.size() + 1));
+        std::reverse(order.begin(), order.end());
+        CHECK(folding.right(order, 3));
+        std::rotate(order.begin(), order.begin() + ranks / 2, order.end());
+        CHECK(folding.right(order, 2));
+      }
+    }
+}
+
+TEST_CASE("the bits of floats are not reduced", "[benchmarks]") {
+  for (const TypeRow& row : types())
+    for (const OpRow& op : ops()) {
+      const bool integer = row.name.find("int") != std::string_view::npos;
+      CHECK(applies(op, row) == (integer || op.name[0] != 'b'));
+    }
+}
 
 TEST_CASE("sums of floats do not depend on the order of folding", "[benchmarks]") {
   const Draw draw{type(khoroFloat32), khoroSum, 5, 7};

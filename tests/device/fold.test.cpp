@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/fold.h"
 
+#include <algorithm>
 #include <cfenv>
 #include <cmath>
-#include <cstring>
 #include <random>
 #include <string>
 #include <vector>
@@ -66,58 +66,78 @@ std::string text(const Case& c) {
 }
 
 /// Any bits: numbers of all sizes, subnormals, infinities and NaNs. Half of them are of near sizes,
-/// where sums cancel and round.
-void fill(std::byte* data, std::size_t bytes, std::size_t element, bool is_float,
-          std::mt19937_64& random) {
-  for (std::size_t i = 0; i < bytes; ++i) data[i] = static_cast<std::byte>(random());
-  if (!is_float) return;
-  for (std::size_t i = element - 1; i < bytes; i += element)
-    if (random() & 1) data[i] = static_cast<std::byte>(random() & 1 ? 0x3f : 0xbf);
+/// where sums cancel and round, and some more are subnormal.
+std::vector<std::byte> draw(std::size_t elements, std::size_t size, Dtype dtype,
+                            std::mt19937_64& random) {
+  std::vector<std::byte> data(elements * size);
+  for (std::byte& byte : data) byte = static_cast<std::byte>(random());
+  if (find(dtype)->integer || size == 1) return data;
+  for (std::size_t i = size - 1; i < data.size(); i += size) {
+    const std::uint64_t kind = random();
+    const bool subnormal = kind % 16 == 2;
+    if (kind % 2 != 0 || subnormal)
+      data[i] = static_cast<std::byte>((subnormal ? 0 : 0x3f) | (kind & 0x20 ? 0x80 : 0));
+    if (subnormal && size > 2) data[i - 1] &= std::byte{0x0f};
+  }
+  return data;
 }
 
-/// Runs the case on every instruction set and compares each element with the reference.
+std::vector<Scalar> expected_of(const Case& c, const ScalarReference& reference,
+                                const std::vector<std::vector<std::byte>>& data) {
+  std::vector<Scalar> expected;
+  std::vector<Scalar> operands(data.size());
+  for (std::size_t i = 0; i < c.elements; ++i) {
+    for (std::size_t k = 0; k < data.size(); ++k)
+      operands[k] =
+          reference.at(data[k].data() + i * reference.bytes(c.operands[k]), c.operands[k]);
+    expected.push_back(reference.fold(c.to, operands, c.divisor));
+  }
+  return expected;
+}
+
+/// Runs the case on one instruction set and compares each element with what is expected.
+void check(const Case& c, const ScalarReference& reference,
+           const std::vector<std::vector<std::byte>>& data, const std::vector<Scalar>& expected,
+           InstructionSet set) {
+  std::vector<Memory> memory;
+  std::vector<Operand> operands;
+  memory.reserve(data.size());
+  for (std::size_t k = 0; k < data.size(); ++k) {
+    Memory& own = memory.emplace_back(data[k].size(), (c.misalignment + 5 * k) % 64);
+    std::copy(data[k].begin(), data[k].end(), own.data());
+    operands.push_back({own.data(), c.operands[k]});
+  }
+  Memory own(c.elements * reference.bytes(c.to), c.misalignment);
+  Memory& to = c.in_place < 0 ? own : memory[static_cast<std::size_t>(c.in_place)];
+  // At odd alignments in two parts, the second of which begins anywhere.
+  const std::size_t part = c.misalignment % 2 == 0 ? c.elements : c.elements / 3;
+  const Fold fold = find_fold(c.dtype, c.reduction, set);
+  fold(to.data(), c.to, operands.data(), operands.size(), 0, part, c.divisor);
+  fold(to.data(), c.to, operands.data(), operands.size(), part, c.elements - part, c.divisor);
+  bool equal = true;
+  for (std::size_t i = 0; i < c.elements && equal; ++i)
+    equal = reference.equal(reference.at(to.data() + i * reference.bytes(c.to), c.to), expected[i]);
+  if (equal && to.guards_intact()) return;
+  INFO(text(c) << " on " << name(set));
+  CHECK(equal);
+  REQUIRE(to.guards_intact());
+}
+
+/// On every instruction set.
 void check(const Case& c, std::mt19937_64& random) {
   const ScalarReference reference(c.dtype, c.reduction);
-  const bool is_float = c.dtype == Dtype::f32 || c.dtype == Dtype::f64 || c.dtype == Dtype::bf16;
-  for (InstructionSet set : instruction_sets()) {
-    std::vector<Memory> memory;
-    std::vector<Operand> operands;
-    for (std::size_t k = 0; k < c.operands.size(); ++k) {
-      const std::size_t size = reference.bytes(c.operands[k]);
-      memory.emplace_back(c.elements * size, (c.misalignment + 5 * k) % 64);
-      fill(memory.back().data(), c.elements * size, size, is_float, random);
-    }
-    for (std::size_t k = 0; k < c.operands.size(); ++k)
-      operands.push_back({memory[k].data(), c.operands[k]});
-    std::vector<Scalar> expected;
-    for (std::size_t i = 0; i < c.elements; ++i) {
-      std::vector<Scalar> scalars;
-      for (const Operand& operand : operands)
-        scalars.push_back(
-            reference.at(operand.data + i * reference.bytes(operand.form), operand.form));
-      expected.push_back(reference.fold(c.to, scalars, c.divisor));
-    }
-    Memory own(c.elements * reference.bytes(c.to), c.misalignment);
-    Memory& to = c.in_place < 0 ? own : memory[static_cast<std::size_t>(c.in_place)];
-    // At odd alignments in two parts, the second of which begins anywhere.
-    const std::size_t part = c.misalignment % 2 == 0 ? c.elements : c.elements / 3;
-    const Fold fold = find_fold(c.dtype, c.reduction, set);
-    fold(to.data(), c.to, operands.data(), operands.size(), 0, part, c.divisor);
-    fold(to.data(), c.to, operands.data(), operands.size(), part, c.elements - part, c.divisor);
-    bool equal = true;
-    for (std::size_t i = 0; i < c.elements && equal; ++i)
-      equal =
-          reference.equal(reference.at(to.data() + i * reference.bytes(c.to), c.to), expected[i]);
-    INFO(text(c) << " on " << name(set));
-    REQUIRE(equal);
-    REQUIRE(to.guards_intact());
-  }
+  std::vector<std::vector<std::byte>> data;
+  for (Form form : c.operands)
+    data.push_back(draw(c.elements, reference.bytes(form), c.dtype, random));
+  const std::vector<Scalar> expected = expected_of(c, reference, data);
+  for (InstructionSet set : instruction_sets()) check(c, reference, data, expected, set);
 }
 
 template <class F>
 void for_each_kernel(F&& f) {
   for (const DtypeRow& dtype : dtypes())
-    for (const ReductionRow& reduction : reductions()) f(dtype.dtype, reduction.reduction);
+    for (const ReductionRow& reduction : reductions())
+      if (applies(reduction.reduction, dtype.dtype)) f(dtype.dtype, reduction.reduction);
 }
 
 Case make_case(Dtype dtype, Reduction reduction, std::size_t operands) {
@@ -145,10 +165,10 @@ TEST_CASE("two operands give the bits of the scalar reference at every alignment
 TEST_CASE("any number of operands is folded from the left and rounded once", "[device]") {
   std::mt19937_64 random(2);
   for_each_kernel([&](Dtype dtype, Reduction reduction) {
-    for (std::size_t operands = 1; operands <= 9; ++operands) {
+    for (std::size_t operands : {1, 2, 3, 4, 5, 9}) {
       Case c = make_case(dtype, reduction, operands);
-      for (std::size_t elements : {1, 7, 64, 1000, 1024, 1025, 2100})
-        for (std::uint32_t divisor : {0, 3, 64}) {
+      for (std::size_t elements : {1, 7, 64, 1024, 1025, 2100})
+        for (std::uint32_t divisor : {0, 3, 64, 65537}) {
           if (divisor != 0 && reduction != Reduction::avg) continue;
           c.elements = elements;
           c.divisor = divisor;
@@ -161,15 +181,17 @@ TEST_CASE("any number of operands is folded from the left and rounded once", "[d
 
 TEST_CASE("elements and partial results may be mixed in one fold", "[device]") {
   std::mt19937_64 random(3);
-  for (const DtypeRow& dtype : dtypes())
+  for_each_kernel([&](Dtype dtype, Reduction reduction) {
+    if (carry_form(dtype, reduction) == Form::dtype) return;
     for (unsigned forms = 0; forms < 16; ++forms) {
-      Case c = make_case(dtype.dtype, Reduction::avg, 3);
+      Case c = make_case(dtype, reduction, 3);
       for (unsigned k = 0; k < 3; ++k)
         if (forms >> k & 1) c.operands[k] = Form::carry;
       c.to = forms >> 3 & 1 ? Form::carry : Form::dtype;
       for (std::size_t elements : {1, 5, 1024, 1500}) {
         c.elements = elements;
         for (std::uint32_t divisor : {0, 7}) {
+          if (divisor != 0 && reduction != Reduction::avg) continue;
           c.divisor = divisor;
           check(c, random);
         }
@@ -177,47 +199,22 @@ TEST_CASE("elements and partial results may be mixed in one fold", "[device]") {
       c.operands.resize(1);
       check(c, random);
     }
+  });
 }
 
 TEST_CASE("the result may take the place of any operand", "[device]") {
   std::mt19937_64 random(4);
   for_each_kernel([&](Dtype dtype, Reduction reduction) {
-    for (std::size_t operands = 1; operands <= 6; ++operands) {
+    for (std::size_t operands = 1; operands <= 5; ++operands) {
       Case c = make_case(dtype, reduction, operands);
       for (c.in_place = 0; c.in_place < static_cast<int>(operands); ++c.in_place)
-        for (std::size_t elements : {3, 129, 2500}) {
+        for (std::size_t elements : {3, 129, 1100}) {
           c.elements = elements;
           c.divisor = reduction == Reduction::avg ? 5 : 0;
           check(c, random);
         }
     }
   });
-}
-
-TEST_CASE("specials of bf16 against each other follow the rules", "[device]") {
-  const std::vector<std::uint16_t> specials{0x0000, 0x8000, 0x0001, 0x8001, 0x007f, 0x0080, 0x3f80,
-                                            0xbf80, 0x3f81, 0x3eff, 0x7f7f, 0xff7f, 0x7f80, 0xff80,
-                                            0x7f81, 0x7fc0, 0xffc0, 0x7fff, 0x4049, 0x4000};
-  for (const ReductionRow& row : reductions())
-    for (InstructionSet set : instruction_sets()) {
-      const ScalarReference reference(Dtype::bf16, row.reduction);
-      std::vector<std::uint16_t> a, b;
-      for (std::uint16_t x : specials)
-        for (std::uint16_t y : specials) a.push_back(x), b.push_back(y);
-      std::vector<std::uint16_t> to(a.size());
-      const std::array operands{Operand{reinterpret_cast<const std::byte*>(a.data()), Form::dtype},
-                                Operand{reinterpret_cast<const std::byte*>(b.data()), Form::dtype}};
-      find_fold(Dtype::bf16, row.reduction, set)(reinterpret_cast<std::byte*>(to.data()),
-                                                 Form::dtype, operands.data(), 2, 0, a.size(), 0);
-      for (std::size_t i = 0; i < a.size(); ++i) {
-        const auto at = [&](const std::vector<std::uint16_t>& v) {
-          return reference.at(reinterpret_cast<const std::byte*>(&v[i]), Form::dtype);
-        };
-        const std::array both{at(a), at(b)};
-        INFO(row.name << " of " << a[i] << " and " << b[i] << " is " << to[i]);
-        REQUIRE(reference.equal(at(to), reference.fold(Form::dtype, both, 0)));
-      }
-    }
 }
 
 TEST_CASE("minus zero is less than plus zero and a NaN wins on either side", "[device]") {
@@ -236,21 +233,6 @@ TEST_CASE("minus zero is less than plus zero and a NaN wins on either side", "[d
   run(Reduction::max);
   CHECK((!std::signbit(to[0]) && !std::signbit(to[1])));
   CHECK((std::isnan(to[2]) && std::isnan(to[3])));
-}
-
-TEST_CASE("integers wrap in sums, and averages neither overflow nor round away from zero",
-          "[device]") {
-  const std::array<std::int32_t, 3> a{2147483647, -2147483647, -7};
-  const std::array<std::int32_t, 3> b{1, -5, 0};
-  std::array<std::int32_t, 3> to{};
-  const std::array operands{Operand{reinterpret_cast<const std::byte*>(a.data()), Form::dtype},
-                            Operand{reinterpret_cast<const std::byte*>(b.data()), Form::dtype}};
-  find_fold(Dtype::i32, Reduction::sum)(reinterpret_cast<std::byte*>(to.data()), Form::dtype,
-                                        operands.data(), 2, 0, 3, 0);
-  CHECK(to == std::array<std::int32_t, 3>{-2147483647 - 1, 2147483644, -7});
-  find_fold(Dtype::i32, Reduction::avg)(reinterpret_cast<std::byte*>(to.data()), Form::dtype,
-                                        operands.data(), 2, 0, 3, 2);
-  CHECK(to == std::array<std::int32_t, 3>{1073741824, -1073741826, -3});
 }
 
 TEST_CASE("the caller's rounding mode neither changes a result nor is changed", "[device]") {

@@ -67,7 +67,7 @@ class JobBuffers {
 inline void fill_elements(std::byte* data, std::size_t count, Dtype dtype,
                           std::mt19937_64& random) {
   const std::size_t size = find(dtype)->bytes;
-  const bool is_float = dtype != Dtype::i32 && dtype != Dtype::i64;
+  const bool is_float = !find(dtype)->integer;
   for (std::size_t i = 0; i < count; ++i) {
     std::byte* element = data + i * size;
     for (std::size_t b = 0; b < size; ++b) element[b] = static_cast<std::byte>(random());

@@ -58,19 +58,29 @@ inline std::string text(const Plan& plan, const JobCall& call) {
          " seed " + std::to_string(call.seed);
 }
 
-/// Every call that a plan can be asked for: dtypes, reductions, in and out of place, at these
-/// counts, at changing alignments. Calls `run(call)`.
+/// What for_each_call() asks of a plan for a dtype. Calls without a reduction name a sum.
+inline std::vector<Reduction> reductions_of(const Plan& plan, Dtype dtype) {
+  if (plan.collective.average) return {Reduction::avg};
+  if (!plan.collective.reduces()) return {Reduction::sum};
+  std::vector<Reduction> others;
+  for (const ReductionRow& row : reductions())
+    if (row.reduction != Reduction::sum && row.reduction != Reduction::avg &&
+        applies(row.reduction, dtype))
+      others.push_back(row.reduction);
+  const auto turn = static_cast<std::size_t>(dtype) + static_cast<std::size_t>(plan.chunks);
+  return {Reduction::sum, others[turn % others.size()]};
+}
+
+/// The calls that a plan can be asked for: every dtype, with the sum or the average and one other
+/// reduction by turns, in and out of place, at these counts, at changing alignments. Calls
+/// `run(call)`.
 template <class F>
 void for_each_call(const Plan& plan, const std::vector<std::size_t>& counts, F&& run) {
   JobCall call;
   for (const DtypeRow& dtype : dtypes())
-    for (const ReductionRow& reduction : reductions()) {
-      const bool average = reduction.reduction == Reduction::avg;
-      if (plan.collective.reduces() ? average != plan.collective.average
-                                    : reduction.reduction != Reduction::sum)
-        continue;
+    for (Reduction reduction : reductions_of(plan, dtype.dtype)) {
       call.dtype = dtype.dtype;
-      call.reduction = reduction.reduction;
+      call.reduction = reduction;
       for (std::size_t count : counts)
         for (bool in_place : {false, true}) {
           call.count = count;

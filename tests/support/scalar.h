@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -8,6 +9,7 @@
 #include <cstring>
 #include <limits>
 #include <span>
+#include <vector>
 
 #include "base/dtype.h"
 
@@ -22,15 +24,101 @@ struct Scalar {
   std::array<std::byte, 16> bytes{};
 };
 
+/// A floating-point format of 8 or 16 bits, by the list of its numbers.
+class SmallFormat {
+ public:
+  struct Layout {
+    int bytes, exponent_bits, mantissa_bits;
+    bool has_infinity;  // as IEEE's formats do; else all ones alone are a NaN
+    bool saturates;
+  };
+
+  explicit SmallFormat(const Layout& layout) : layout_(layout) {
+    const int bias = (1 << (layout.exponent_bits - 1)) - 1;
+    const unsigned one = 1u << layout.mantissa_bits;
+    const auto number = [&](unsigned code) {
+      const int exponent = static_cast<int>(code >> layout.mantissa_bits);
+      const unsigned mantissa = code & (one - 1);
+      return exponent == 0 ? std::ldexp(mantissa, 1 - bias - layout.mantissa_bits)
+                           : std::ldexp(one + mantissa, exponent - bias - layout.mantissa_bits);
+    };
+    const unsigned end = layout.has_infinity ? sign_bit() - one : sign_bit() - 1;
+    for (unsigned code = 0; code < end; ++code) finite_.push_back(number(code));
+    next_ = number(end);
+  }
+
+  unsigned sign_bit() const { return 1u << (8 * layout_.bytes - 1); }
+  /// The finite numbers that are not negative; the index is the code.
+  const std::vector<double>& finite() const { return finite_; }
+  /// What would follow the largest one.
+  double next() const { return next_; }
+
+  double value(unsigned code) const {
+    const unsigned magnitude = code & (sign_bit() - 1);
+    double result = std::numeric_limits<double>::quiet_NaN();
+    if (magnitude < finite_.size()) result = finite_[magnitude];
+    if (magnitude == finite_.size() && layout_.has_infinity)
+      result = std::numeric_limits<double>::infinity();
+    return code & sign_bit() ? -result : result;
+  }
+
+  /// The nearest, by looking at both neighbours; the even code when they are equally near.
+  unsigned code(double value) const {
+    const unsigned magnitude = std::isnan(value) ? sign_bit() - 1 : nearest(std::fabs(value));
+    return std::signbit(value) ? magnitude | sign_bit() : magnitude;
+  }
+
+ private:
+  unsigned nearest(double magnitude) const {
+    const auto above = std::upper_bound(finite_.begin(), finite_.end(), magnitude);
+    const auto up = static_cast<unsigned>(above - finite_.begin());
+    const bool too_large = above == finite_.end();
+    if (too_large && layout_.saturates) return up - 1;
+    if (too_large && magnitude >= next_) return up;
+    const double to_greater = (too_large ? next_ : *above) - magnitude;
+    const double to_less = magnitude - finite_[up - 1];
+    const bool goes_up = to_greater < to_less || (to_greater == to_less && up % 2 == 0);
+    return goes_up ? up : up - 1;
+  }
+
+  Layout layout_;
+  std::vector<double> finite_;
+  double next_ = 0;
+};
+
+/// Null for types of other widths.
+inline const SmallFormat* small_format(Dtype dtype) {
+  static const SmallFormat f16({2, 5, 10, true, false});
+  static const SmallFormat bf16({2, 8, 7, true, false});
+  static const SmallFormat f8e4m3({1, 4, 3, false, true});
+  static const SmallFormat f8e5m2({1, 5, 2, true, true});
+  switch (dtype) {
+    case Dtype::f16:
+      return &f16;
+    case Dtype::bf16:
+      return &bf16;
+    case Dtype::f8e4m3:
+      return &f8e4m3;
+    case Dtype::f8e5m2:
+      return &f8e5m2;
+    default:
+      return nullptr;
+  }
+}
+
 /// The semantics of one element, spelled out slowly: what every kernel is compared with. Shares no
 /// code with the kernels.
 class ScalarReference {
  public:
   ScalarReference(Dtype dtype, Reduction reduction)
-      : dtype_(dtype), reduction_(reduction), carry_(carry_type(dtype, reduction)) {}
+      : dtype_(dtype),
+        reduction_(reduction),
+        carry_(carry_type(dtype, reduction)),
+        small_(small_format(dtype)),
+        element_bytes_(find(dtype)->bytes) {}
 
   std::size_t bytes(Form form) const {
-    return form == Form::carry ? carry_bytes(carry_) : find(dtype_)->bytes;
+    return form == Form::carry ? carry_bytes(carry_) : element_bytes_;
   }
 
   Scalar at(const std::byte* data, Form form) const {
@@ -40,16 +128,19 @@ class ScalarReference {
   }
 
   /// Folds from left to right in the accumulator, divides unless the divisor is 0, rounds once.
+  /// What is only passed on is a copy.
   Scalar fold(Form to, std::span<const Scalar> operands, std::uint32_t divisor) const {
-    if (is_float()) {
+    if (operands.size() == 1 && divisor == 0 && operands[0].form == to) return operands[0];
+    if (!find(dtype_)->integer) {
       double value = real(operands[0]);
       for (const Scalar& operand : operands.subspan(1)) value = reduce(value, real(operand));
       if (divisor != 0) value = narrow(value / divisor);
       return from_real(to, value);
     }
-    Wide value = whole(operands[0]);
-    for (const Scalar& operand : operands.subspan(1)) value = reduce(value, whole(operand));
-    if (divisor != 0) value /= divisor;  // truncates toward zero
+    UnsignedWide value = whole(operands[0], bytes(operands[0].form));
+    for (const Scalar& operand : operands.subspan(1))
+      value = reduce(value, whole(operand, bytes(operand.form)));
+    if (divisor != 0) value = divide(value, divisor);
     Scalar result{to, {}};
     std::memcpy(result.bytes.data(), &value, bytes(to));  // the low bytes: wraps
     return result;
@@ -59,59 +150,85 @@ class ScalarReference {
   bool equal(const Scalar& a, const Scalar& b) const {
     if (a.form != b.form) return false;
     if (std::memcmp(a.bytes.data(), b.bytes.data(), bytes(a.form)) == 0) return true;
-    return is_float() && std::isnan(real(a)) && std::isnan(real(b));
+    return !find(dtype_)->integer && std::isnan(real(a)) && std::isnan(real(b));
   }
 
  private:
-  bool is_float() const {
-    return dtype_ == Dtype::f32 || dtype_ == Dtype::f64 || dtype_ == Dtype::bf16;
-  }
-
-  static float float_of(std::uint32_t bits) {
-    float value = 0;
-    std::memcpy(&value, &bits, 4);
-    return value;
+  bool is_signed() const {
+    return dtype_ == Dtype::i8 || dtype_ == Dtype::i32 || dtype_ == Dtype::i64;
   }
 
   double real(const Scalar& scalar) const {
     const std::size_t size = bytes(scalar.form);
-    if (size == 8) {
-      double value = 0;
-      std::memcpy(&value, scalar.bytes.data(), 8);
-      return value;
-    }
-    std::uint32_t bits = 0;
-    std::memcpy(&bits, scalar.bytes.data(), size);
-    return static_cast<double>(float_of(size == 2 ? bits << 16 : bits));
+    if (size == 8) return bits_as<double>(scalar);
+    if (size == 4) return static_cast<double>(bits_as<float>(scalar));
+    unsigned code = 0;
+    std::memcpy(&code, scalar.bytes.data(), size);
+    return small_->value(code);
   }
 
-  Wide whole(const Scalar& scalar) const {
-    const std::size_t size = bytes(scalar.form);
+  template <class T>
+  static T bits_as(const Scalar& scalar) {
+    T value = 0;
+    std::memcpy(&value, scalar.bytes.data(), sizeof value);
+    return value;
+  }
+
+  /// As 128 bits; of a signed type with its sign.
+  UnsignedWide whole(const Scalar& scalar, std::size_t size) const {
     UnsignedWide bits = 0;
     std::memcpy(&bits, scalar.bytes.data(), size);
     const int shift = 128 - 8 * static_cast<int>(size);
-    return static_cast<Wide>(bits << shift) >> shift;
+    if (!is_signed()) return bits;
+    return static_cast<UnsignedWide>(static_cast<Wide>(bits << shift) >> shift);
   }
 
-  /// To the accumulator's precision: that of float but for f64. Sums and quotients of two floats,
-  /// made in double, round to the same float as if they had been exact.
+  /// To the accumulator's precision: that of float but for f64. Sums, products and quotients of two
+  /// floats, made in double, round to the same float as if they had been exact.
   double narrow(double value) const {
     return dtype_ == Dtype::f64 ? value : static_cast<double>(static_cast<float>(value));
   }
 
   double reduce(double a, double b) const {
     if (reduction_ == Reduction::sum || reduction_ == Reduction::avg) return narrow(a + b);
+    if (reduction_ == Reduction::prod) return narrow(a * b);
     if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<double>::quiet_NaN();
     const bool a_is_less = a < b || (a == b && std::signbit(a) && !std::signbit(b));
     return a_is_less == (reduction_ == Reduction::min) ? a : b;
   }
 
-  Wide reduce(Wide a, Wide b) const {
-    if (reduction_ == Reduction::min) return a < b ? a : b;
-    if (reduction_ == Reduction::max) return a < b ? b : a;
-    const UnsignedWide sum = static_cast<UnsignedWide>(a) + static_cast<UnsignedWide>(b);
-    const int shift = 128 - 8 * static_cast<int>(carry_bytes(carry_));
-    return static_cast<Wide>(sum << shift) >> shift;
+  UnsignedWide reduce(UnsignedWide a, UnsignedWide b) const {
+    const bool a_is_less = is_signed() ? static_cast<Wide>(a) < static_cast<Wide>(b) : a < b;
+    switch (reduction_) {
+      case Reduction::min:
+        return a_is_less ? a : b;
+      case Reduction::max:
+        return a_is_less ? b : a;
+      case Reduction::prod:
+        return wrap(a * b);
+      case Reduction::band:
+        return a & b;
+      case Reduction::bor:
+        return a | b;
+      case Reduction::bxor:
+        return a ^ b;
+      case Reduction::sum:
+      case Reduction::avg:
+        break;
+    }
+    return wrap(a + b);
+  }
+
+  UnsignedWide wrap(UnsignedWide value) const {
+    Scalar low{Form::carry, {}};
+    std::memcpy(low.bytes.data(), &value, carry_bytes(carry_));
+    return whole(low, carry_bytes(carry_));
+  }
+
+  /// Truncates toward zero.
+  UnsignedWide divide(UnsignedWide value, std::uint32_t divisor) const {
+    const bool negative = is_signed() && static_cast<Wide>(value) < 0;
+    return negative ? -(-value / divisor) : value / divisor;
   }
 
   Scalar from_real(Form to, double value) const {
@@ -123,33 +240,17 @@ class ScalarReference {
       const auto single = static_cast<float>(value);
       std::memcpy(result.bytes.data(), &single, 4);
     } else {
-      const std::uint16_t bits = nearest_bf16(static_cast<float>(value));
-      std::memcpy(result.bytes.data(), &bits, 2);
+      const unsigned code = small_->code(value);
+      std::memcpy(result.bytes.data(), &code, size);
     }
     return result;
-  }
-
-  /// By looking at both neighbours.
-  static std::uint16_t nearest_bf16(float value) {
-    if (std::isnan(value)) return 0x7fc0;
-    std::uint32_t bits = 0;
-    std::memcpy(&bits, &value, 4);
-    const std::uint32_t toward_zero = bits >> 16;
-    if (std::isinf(value)) return static_cast<std::uint16_t>(toward_zero);
-    // The next one away from zero may be infinity, which stands for 2^128 here.
-    const auto magnitude = [](std::uint32_t half) {
-      return (half & 0x7fff) == 0x7f80 ? std::ldexp(1.0, 128)
-                                       : std::fabs(static_cast<double>(float_of(half << 16)));
-    };
-    const double below = std::fabs(static_cast<double>(value)) - magnitude(toward_zero);
-    const double above = magnitude(toward_zero + 1) - std::fabs(static_cast<double>(value));
-    const bool up = above < below || (above == below && (toward_zero & 1) != 0);
-    return static_cast<std::uint16_t>(toward_zero + (up ? 1 : 0));
   }
 
   Dtype dtype_;
   Reduction reduction_;
   Carry carry_;
+  const SmallFormat* small_;
+  std::size_t element_bytes_;
 };
 
 }  // namespace khoro::test

@@ -169,7 +169,8 @@ class Script {
   JobCall draw_call() {
     JobCall call;
     call.dtype = dtypes()[draw(dtypes().size())].dtype;
-    call.reduction = reductions()[draw(reductions().size())].reduction;
+    do call.reduction = reductions()[draw(reductions().size())].reduction;
+    while (!applies(call.reduction, call.dtype));
     const std::uint64_t size = draw(8);
     const std::size_t elements = slot_bytes_ / find(call.dtype)->bytes;
     call.count = size == 0 ? draw(3) : size < 6 ? draw(64) : draw(6 * elements);

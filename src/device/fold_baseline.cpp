@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/loops.h"
+
+namespace khoro {
+namespace {
+
+template <class T, class Operation>
+void fold(std::byte* to, Form form, const Operand* operands, std::size_t operand_count,
+          std::size_t first, std::size_t elements, std::uint32_t divisor) noexcept {
+  run_loops<T, Operation, NoConversions>(to, form, operands, operand_count, first, elements,
+                                         divisor);
+}
+
+}  // namespace
+
+Fold find_fold_baseline(Dtype dtype, Reduction reduction) noexcept {
+  return visit(dtype, reduction,
+               []<class T, class Operation>(T, Operation) -> Fold { return fold<T, Operation>; });
+}
+
+}  // namespace khoro
