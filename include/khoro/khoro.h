@@ -107,6 +107,8 @@ typedef struct khoroComm* khoroComm_t;
 typedef struct khoroStream* khoroStream_t;
 /* A place in a stream, to ask and to wait for. */
 typedef struct khoroEvent* khoroEvent_t;
+/* Calls that are prepared once and made often. */
+typedef struct khoroPlan* khoroPlan_t;
 
 /* A communicator that does not block (blocking = 0 in its config) is in progress until it is made:
  * khoroCommGetAsyncError says khoroInProgress, then khoroSuccess or why it failed. Until then it
@@ -397,6 +399,26 @@ KHORO_API khoroResult_t khoroRecv(void* recvbuff, size_t count, khoroDataType_t 
  * without a start. */
 KHORO_API khoroResult_t khoroGroupStart(void);
 KHORO_API khoroResult_t khoroGroupEnd(void);
+
+/* Plans: calls that a program makes again and again with the same arguments. Between
+ * khoroGroupStart and khoroPlanCreate, which takes the place of khoroGroupEnd, the calls are
+ * written down and not made. */
+
+/* Keeps the calls of this thread's open group and closes it. The caller owns the plan and destroys
+ * it; it borrows the calls' buffers until then, and is good as long as their communicators and
+ * streams are. Local. If it fails, the group is open as before. Results: khoroSuccess,
+ * khoroInvalidArgument, khoroInvalidUsage (no group or one within another, a group without calls or
+ * one that makes communicators), khoroOutOfMemory. */
+KHORO_API khoroResult_t khoroPlanCreate(khoroPlan_t* plan);
+
+/* Makes the calls of the plan, as the end of their group would; in an open group they join it.
+ * Those that name no stream are on `stream`, or block if that is NULL too. As collective and as
+ * thread-bound as its calls. Results: those of its calls, and khoroInvalidArgument. */
+KHORO_API khoroResult_t khoroPlanLaunch(khoroPlan_t plan, khoroStream_t stream);
+
+/* Frees the plan; calls that were launched go on. Local, thread-safe. Results: khoroSuccess,
+ * khoroInvalidArgument. */
+KHORO_API khoroResult_t khoroPlanDestroy(khoroPlan_t plan);
 
 /* Streams and events. One thread of Khoro's works for all streams of the process, while there are
  * streams or events, and never waits for one stream when another can go on. All functions are

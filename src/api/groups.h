@@ -31,6 +31,13 @@ struct PendingInit {
   khoroComm_t start() const;
 };
 
+/// A call that somebody made in a group.
+struct PendingCall {
+  khoroComm_t handle;
+  khoroStream_t stream;
+  Call call;
+};
+
 /// What one thread has put off to the end of its outermost group.
 class Group {
  public:
@@ -40,6 +47,10 @@ class Group {
   void add(khoroComm_t handle, khoroStream_t stream, const Call& call) {
     calls_.push_back({handle, stream, call});
   }
+  bool makes_communicators() const noexcept { return !inits_.empty(); }
+  const std::vector<PendingCall>& calls() const noexcept { return calls_; }
+  /// Forgets the calls.
+  void drop_calls() noexcept { calls_.clear(); }
   /// Is made at the end of the group, and its handle is written then.
   void add(PendingInit init) { inits_.push_back(std::move(init)); }
 
@@ -50,14 +61,11 @@ class Group {
   /// A call on the stream is put off.
   bool holds(khoroStream_t stream) const noexcept;
 
- private:
-  struct PendingCall {
-    khoroComm_t handle;
-    khoroStream_t stream;
-    Call call;
-  };
-  static void run_blocking(std::span<const PendingInit> inits);
+  /// Makes checked calls together. Throws the first `Error`.
   static void run_calls(const std::vector<PendingCall>& calls);
+
+ private:
+  static void run_blocking(std::span<const PendingInit> inits);
 
   std::vector<PendingCall> calls_;
   std::vector<PendingInit> inits_;
