@@ -5,7 +5,26 @@
 
 #include "check.h"
 
-enum kind { allreduce, broadcast, allgather, reducescatter, barrier, collectives, send, recv };
+enum kind {
+  allreduce,
+  broadcast,
+  allgather,
+  reducescatter,
+  reduce,
+  gather,
+  scatter,
+  alltoall,
+  barrier,
+  collectives,
+  send,
+  recv
+};
+
+static inline int reduces(enum kind kind) {
+  return kind == allreduce || kind == reducescatter || kind == reduce;
+}
+static inline int root_gives(enum kind kind) { return kind == broadcast || kind == scatter; }
+static inline int root_gets(enum kind kind) { return kind == reduce || kind == gather; }
 
 struct call {
   enum kind kind;
@@ -40,7 +59,8 @@ struct job {
 };
 
 static const char* const function_names[] = {
-    "khoroAllReduce", "khoroBroadcast", "khoroAllGather", "khoroReduceScatter", "khoroBarrier", "",
+    "khoroAllReduce", "khoroBroadcast", "khoroAllGather", "khoroReduceScatter", "khoroReduce",
+    "khoroGather",    "khoroScatter",   "khoroAlltoAll",  "khoroBarrier",       "",
     "khoroSend",      "khoroRecv"};
 
 static inline const char* type_name(khoroDataType_t type) {
@@ -63,9 +83,9 @@ static inline void spell(char text[120], const struct call* call) {
   int at = snprintf(text, 120, "%s(", function_names[call->kind]);
   if (call->kind != barrier)
     at += snprintf(text + at, 120 - (size_t)at, "%zu x %s", call->count, type_name(call->type));
-  if (call->kind == allreduce || call->kind == reducescatter)
-    at += snprintf(text + at, 120 - (size_t)at, ", %s", op_name(call->op));
-  if (call->kind == broadcast) at += snprintf(text + at, 120 - (size_t)at, ", root %d", call->peer);
+  if (reduces(call->kind)) at += snprintf(text + at, 120 - (size_t)at, ", %s", op_name(call->op));
+  if (root_gives(call->kind) || root_gets(call->kind))
+    at += snprintf(text + at, 120 - (size_t)at, ", root %d", call->peer);
   if (call->kind == send) at += snprintf(text + at, 120 - (size_t)at, ", to rank %d", call->peer);
   if (call->kind == recv) at += snprintf(text + at, 120 - (size_t)at, ", from rank %d", call->peer);
   snprintf(text + at, 120 - (size_t)at, ")");
@@ -155,13 +175,15 @@ static inline void different_ops(const struct variation* how, emit emit) {
 }
 
 static inline void different_roots(const struct variation* how, emit emit) {
-  for (int large = 0; large < 2; ++large) {
-    struct call call = collective(broadcast, large ? 20000 : 8), other = call;
-    call.peer = how->odd == 0 ? how->ranks - 1 : 0;
-    other.peer = how->odd;
-    struct job job = one_differs("the root differs", how, call, other);
-    emit(&job);
-  }
+  for (enum kind kind = 0; kind < collectives; ++kind)
+    for (int large = 0; large < 2; ++large) {
+      if (!root_gives(kind) && !root_gets(kind)) continue;
+      struct call call = collective(kind, large ? 20000 : 8), other = call;
+      call.peer = how->odd == 0 ? how->ranks - 1 : 0;
+      other.peer = how->odd;
+      struct job job = one_differs("the root differs", how, call, other);
+      emit(&job);
+    }
   struct job job = job_of("every rank is root", reported, how);
   for (int r = 0; r < how->ranks; ++r) {
     job.calls[r] = 1;
@@ -226,10 +248,15 @@ static inline void crossed_communicators(const struct variation* how, emit emit)
   emit(&job);
 }
 
+/* Somebody waits for that rank. Who gives little to others, or to one, needs nobody; the root is
+ * rank 0. */
+static inline int missed(enum kind kind, int odd) {
+  return !(root_gives(kind) && odd != 0) && !(root_gets(kind) && odd == 0);
+}
+
 static inline void missing_calls(const struct variation* how, emit emit) {
   for (enum kind kind = 0; kind < collectives; ++kind) {
-    /* The root of a small broadcast needs nobody. */
-    if (kind == broadcast && how->odd != 0) continue;
+    if (!missed(kind, how->odd)) continue;
     struct job job =
         one_differs("a call is missing", how, collective(kind, 1000), collective(kind, 1000));
     job.expectation = timed_out;
@@ -253,7 +280,7 @@ static inline void stragglers(const struct variation* how, emit emit) {
 
 static inline void refused_calls(const struct variation* how, emit emit) {
   for (enum kind kind = 0; kind < barrier; ++kind) {
-    if (kind == broadcast && how->odd != 0) continue;
+    if (!missed(kind, how->odd)) continue;
     struct job job =
         one_differs("a call is refused", how, collective(kind, 1000), collective(kind, 1000));
     job.expectation = warned;
