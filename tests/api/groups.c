@@ -109,7 +109,7 @@ static void errors(khoroComm_t comm, int rank, int ranks) {
   (void)ranks;
   OK(khoroGroupStart());
   CHECK_REFUSED(khoroInvalidArgument, "no reduction",
-                khoroAllReduce(in, out, 4, khoroFloat32, (khoroRedOp_t)1, comm, NULL));
+                khoroAllReduce(in, out, 4, khoroFloat32, (khoroRedOp_t)5, comm, NULL));
   OK(khoroGroupEnd());
   OK(khoroGroupStart());
   OK(khoroSend(in, 4, khoroFloat32, rank, comm, NULL));

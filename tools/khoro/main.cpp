@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <string>
+#include <system_error>
 #include <string_view>
 
 #include "base/error.h"
@@ -36,11 +38,16 @@ int run(int argc, char** argv) {
   return status;
 }
 
-/// So that a plan cut short by a full disk is not taken for the whole. Status as of the program.
+/// So that a plan cut short by a full disk is not taken for the whole.
+int fail_of_output(const std::string& why) {
+  fmt::print(stderr, "khoro: not all output could be written: {}\n", why);
+  return khoro::tool::found_something;
+}
+
+/// Status as of the program.
 int finish_output(int status) {
   if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return status;
-  fmt::print(stderr, "khoro: not all output could be written: {}\n", khoro::words_of_errno());
-  return khoro::tool::found_something;
+  return fail_of_output(khoro::words_of_errno());
 }
 
 }  // namespace
@@ -52,6 +59,10 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "khoro: {}\n", error.what());
     return error.code() == khoro::Code::invalid_argument ? khoro::tool::bad_usage
                                                          : khoro::tool::found_something;
+  } catch (const std::system_error& error) {
+    if (std::ferror(stdout)) return fail_of_output(error.code().message());
+    fmt::print(stderr, "khoro: {}\n", error.what());
+    return khoro::tool::found_something;
   } catch (const std::exception& error) {
     fmt::print(stderr, "khoro: {}\n", error.what());
     return khoro::tool::found_something;
