@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <exception>
 #include <string>
-#include <system_error>
 #include <string_view>
+#include <system_error>
 
 #include "base/error.h"
 #include "commands.h"
