@@ -25,18 +25,32 @@ std::size_t read_size(const std::string& text) {
   return static_cast<std::size_t>(bytes);
 }
 
+template <class Row>
+std::string names(std::span<const Row> rows) {
+  std::vector<std::string_view> names;
+  for (const Row& row : rows) names.push_back(row.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 /// The rows that `word` names: one, or all of them.
 template <class Row>
 std::vector<Row> choose(std::span<const Row> rows, const std::string& what,
                         const std::string& word) {
   if (word == "all") return {rows.begin(), rows.end()};
-  std::vector<std::string_view> names;
   for (const Row& row : rows) {
     if (row.name == word) return {row};
-    names.push_back(row.name);
   }
-  throw CLI::ValidationError(fmt::format("Khoro has no {} '{}': choose one of {}, all", what, word,
-                                         fmt::join(names, ", ")));
+  throw CLI::ValidationError(
+      fmt::format("Khoro has no {} '{}': choose one of {}, all", what, word, names(rows)));
+}
+
+int read_root(const std::string& text) {
+  if (text == "all") return Options::all_roots;
+  char* end = nullptr;
+  const long root = std::strtol(text.c_str(), &end, 10);
+  if (end == text.c_str() || *end || root < -1 || root > std::numeric_limits<int>::max())
+    throw CLI::ValidationError("'" + text + "' is no root: a rank, or -1 or all for each in turn");
+  return static_cast<int>(root);
 }
 
 /// Flags of nccl-tests that ask for what is not there. Their neutral value is accepted.
@@ -107,16 +121,16 @@ void add_choices(CLI::App& app, Options& options, int& average) {
   app.add_option_function<std::string>(
          "-o,--op",
          [&options](const std::string& word) { options.ops = choose(ops(), "reduction", word); },
-         "sum, max, min, avg or all; only for reductions (sum)")
+         names(ops()) + " or all; only for reductions (sum)")
       ->type_name("OP");
   app.add_option_function<std::string>(
          "-d,--datatype",
          [&options](const std::string& word) { options.types = choose(types(), "type", word); },
-         "int32, int64, float, double, bfloat16 or all (float)")
+         names(types()) + " or all (float)")
       ->type_name("TYPE");
   app.add_option_function<std::string>(
-         "-r,--root", [](const std::string&) {},
-         "accepted and without effect: these collectives have no root")
+         "-r,--root", [&options](const std::string& text) { options.root = read_root(text); },
+         "root, or -1 or all for each rank in turn; only for collectives that have one (0)")
       ->type_name("N");
   const auto add_switch = [&app](const char* flags, bool& into, const char* help) {
     app.add_option(flags, into, help)->type_name("0|1");

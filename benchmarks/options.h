@@ -16,6 +16,8 @@ enum class Average { rank_0 = 0, mean = 1, least = 2, most = 3 };
 
 /// What nccl-tests' command line says. Sizes are in bytes.
 struct Options {
+  static constexpr int all_roots = -1;
+
   std::optional<int> threads;  // not said: what the launcher says, else 1
   std::size_t min_bytes = 32 << 20;
   std::size_t max_bytes = 32 << 20;
@@ -28,6 +30,7 @@ struct Options {
   int checks = 1;
   std::vector<TypeRow> types;
   std::vector<OpRow> ops;
+  int root = 0;  // or all_roots, in turn
   Average average = Average::mean;
   bool parallel_init = false;
   bool blocking = false;

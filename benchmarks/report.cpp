@@ -133,11 +133,15 @@ void Report::print_head(const Start& start) {
     fmt::print("#  Rank {:2} Group  0 Pid {:6} on {:>10} host memory\n", rank,
                start.processes[rank], host_name());
   }
+  print_columns();
+  std::fflush(stdout);
+}
+
+void Report::print_columns() {
   const char* time = options_.cpu_time ? "cputime" : "time";
-  fmt::print(
-      "#\n# {:10}  {:12}  {:8}  {:6}  {:6}           out-of-place                       in-place\n",
-      "", "", "", "", "");
-  fmt::print("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}", "size", "count", "type", "redop", "root");
+  fmt::print("#\n# {:10}  {:12}  {:8}  {:6}  {:6}{:>22}{:>31}", "", "", "", "", "", "out-of-place",
+             "in-place");
+  fmt::print("\n# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}", "size", "count", "type", "redop", "root");
   for (int i = 0; i < 2; ++i)
     fmt::print("  {:>7}  {:>6}  {:>6}  {:>6}", time, "algbw", "busbw", "#wrong");
   fmt::print("{}\n", options_.timestamps ? fmt::format("{:>21}", "timestamp") : "");
@@ -145,13 +149,12 @@ void Report::print_head(const Start& start) {
   for (int i = 0; i < 2; ++i)
     fmt::print("  {:>7}  {:>6}  {:>6}  {:>6}", "(us)", "(GB/s)", "(GB/s)", "");
   fmt::print("\n");
-  std::fflush(stdout);
 }
 
 void Report::add(const Row& row) {
-  fmt::print("{:12}  {:12}  {:>8}  {:>6}  {:6}{}{}{}\n", row.bytes, row.count, row.type, row.op, -1,
-             half(row.out_of_place), half(row.in_place),
-             options_.timestamps ? fmt::format("{:>21}", now()) : "");
+  fmt::print("{:12}  {:12}  {:>8}  {:>6}  {:6}{}{}", row.bytes, row.count, row.type, row.op,
+             row.root, half(row.out_of_place), half(row.in_place));
+  fmt::print("{}\n", options_.timestamps ? fmt::format("{:>21}", now()) : "");
   for (const std::string& words : complaints_) fmt::print("# {}\n", words);
   complaints_.clear();
   std::fflush(stdout);
@@ -160,7 +163,7 @@ void Report::add(const Row& row) {
        {"count", row.count},
        {"type", row.type},
        {"redop", row.op},
-       {"root", "-1"},
+       {"root", std::to_string(row.root)},
        {"out_of_place", half_json(row.out_of_place, options_.cpu_time)},
        {"in_place", half_json(row.in_place, options_.cpu_time)},
        {"actual_iterations", options_.iterations * static_cast<std::int64_t>(options_.aggregate)},
@@ -170,6 +173,11 @@ void Report::add(const Row& row) {
 void Report::complain(const std::string& words) {
   complaints_.push_back(words);
   json_["errors"].push_back(words);
+}
+
+void Report::skip(const std::string& words) {
+  fmt::print("# {}\n", words);
+  json_["skipped"] = words;
 }
 
 void Report::end(std::uint64_t wrong_rows, double average_bus_bandwidth) {

@@ -36,6 +36,7 @@ struct Row {
   std::size_t count;
   std::string_view type;
   std::string_view op;
+  int root;  // -1: none
   Result out_of_place;
   std::optional<Result> in_place;  // nothing: the collective has no such form
 };
@@ -60,11 +61,14 @@ class Report {
   void add(const Row& row);
   /// A rank's wrong results in words, to be shown below the row that is added next.
   void complain(const std::string& words);
+  /// Why there will be no rows.
+  void skip(const std::string& words);
   void end(std::uint64_t wrong_rows, double average_bus_bandwidth);
 
  private:
   void open_json();
   void print_head(const Start& start);
+  void print_columns();
 
   const Options& options_;
   std::string program_;
