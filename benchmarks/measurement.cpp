@@ -55,6 +55,11 @@ void check_memory(std::size_t bytes, int ranks) {
   }
 }
 
+/// The nearest rank: at least so many of a hundred are no larger.
+double percentile(const std::vector<double>& sorted, std::size_t percent) {
+  return sorted[(sorted.size() * percent + 99) / 100 - 1];
+}
+
 }  // namespace
 
 Measurement::Measurement(const Collective& collective, const Options& options, khoroComm_t comm,
@@ -70,6 +75,7 @@ Measurement::Measurement(const Collective& collective, const Options& options, k
   const Extent largest = extent(options.max_bytes, 1);
   check_memory(Memory::bytes(largest), ranks_);
   memory_.emplace(largest);
+  if (options.latency) durations_.resize(options.iterations);
 }
 
 Extent Measurement::extent(std::size_t bytes, std::size_t element_bytes) const {
@@ -142,6 +148,7 @@ Result Measurement::measure(const Case& test) {
   result.bus_bandwidth = result.algorithm_bandwidth * collective_.bus_factor(ranks_);
   bandwidth_sum_ += result.bus_bandwidth;
   ++bandwidths_;
+  if (options_.latency) result.latency = slowest_of_ranks();
   for (int k = 0; k < options_.checks && result.wrong.value_or(0) == 0; ++k) {
     Case fresh = test;
     fresh.draw.seed = ++calls_checked_;
@@ -173,10 +180,26 @@ Sample Measurement::time(const Call& call) {
   check(khoroBarrier(comm_, nullptr), "khoroBarrier", comm_);
   const double cpu_start = thread_cpu_seconds();
   const auto start = Clock::now();
-  for (int k = 0; k < options_.iterations; ++k) once(call, options_.aggregate);
-  const double elapsed = seconds_since(start);
+  double elapsed = 0;
+  for (int k = 0; k < options_.iterations; ++k) {
+    once(call, options_.aggregate);
+    if (!options_.latency) continue;
+    durations_[k] = seconds_since(start) - elapsed;
+    elapsed += durations_[k];
+  }
+  if (!options_.latency) elapsed = seconds_since(start);
   const double calls = static_cast<double>(options_.iterations) * options_.aggregate;
   return {elapsed / calls, (thread_cpu_seconds() - cpu_start) / calls, 0, 0};
+}
+
+Latency Measurement::slowest_of_ranks() {
+  check(khoroAllReduce(durations_.data(), durations_.data(), durations_.size(), khoroFloat64,
+                       khoroMax, comm_, nullptr),
+        "khoroAllReduce", comm_);
+  std::sort(durations_.begin(), durations_.end());
+  const double calls = options_.aggregate;
+  return {percentile(durations_, 50) / calls, percentile(durations_, 99) / calls,
+          durations_.back() / calls};
 }
 
 void Measurement::verify(const Case& test, Result& result) {

@@ -37,6 +37,7 @@ class Measurement {
   Call prepare(const Case& test);
   void once(const Call& call, int calls);
   Sample time(const Call& call);
+  Latency slowest_of_ranks();
   void verify(const Case& test, Result& result);
   Wrong verify_data(const Case& test);
   Wrong verify_order(const Call& call);
@@ -50,6 +51,7 @@ class Measurement {
   int rank_ = 0;
   int ranks_ = 0;
   std::optional<Memory> memory_;
+  std::vector<double> durations_;  // seconds of each timed iteration, where asked for
   std::uint64_t calls_checked_ = 0;
   std::uint64_t wrong_halves_ = 0;
   double bandwidth_sum_ = 0;

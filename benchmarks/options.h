@@ -14,7 +14,7 @@ namespace khoro::benchmark {
 /// Which rank's time a row shows; the values are nccl-tests'.
 enum class Average { rank_0 = 0, mean = 1, least = 2, most = 3 };
 
-/// What nccl-tests' command line says. Sizes are in bytes.
+/// What nccl-tests' command line says, and what ours adds. Sizes are in bytes.
 struct Options {
   static constexpr int all_roots = -1;
 
@@ -36,6 +36,7 @@ struct Options {
   bool blocking = false;
   bool cpu_time = false;
   bool timestamps = false;
+  bool latency = false;
   std::int64_t timeout_s = 0;  // 0: Khoro's default deadline
   std::string json_file;       // empty: none
 

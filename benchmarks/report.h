@@ -22,6 +22,13 @@ struct Sample {
   double first_wrong;  // element of the output; meaningless while wrong is 0
 };
 
+/// Of the timed iterations, each as long as on the rank that took longest; seconds per call.
+struct Latency {
+  double p50;
+  double p99;
+  double most;
+};
+
 /// Half a row: out of place or in place.
 struct Result {
   double seconds;
@@ -29,6 +36,7 @@ struct Result {
   double bus_bandwidth;
   std::optional<std::uint64_t> wrong;  // nothing: not checked
   std::vector<int> wrong_ranks;
+  std::optional<Latency> latency;  // nothing: not asked for
 };
 
 struct Row {

@@ -110,6 +110,7 @@ def right():
                 table = check_run(ranks, way, "-r", "-1" if "launcher" in way else "all")
                 assert seen(table, "root") == [str(root) for root in range(ranks)]
     check_other_ways()
+    check_latency()
     if name == "hypercube":
         done, table = run_with_table("-t", "3")
         assert done.returncode == 0 and table["results"] == [] and not rows(done.stdout)
@@ -136,7 +137,7 @@ def check_text(text, table):
     assert [tuple(row[:5]) for row in shown] == [
         (str(row["size"]), str(row["count"]), row["type"], row["redop"], row["root"])
         for row in table["results"]]
-    assert all(half["nwrong"] == 0 and half["wrong_ranks"] == []
+    assert all(half["nwrong"] == 0 and half["wrong_ranks"] == [] and half["latency"] is None
                for row in table["results"] for half in halves(row))
 
 
@@ -152,6 +153,24 @@ def check_other_ways():
     assert done.returncode == 0 and rows(done.stdout)[0][8] == "0"
     done = run("-t", "2", "-b", "64", "-e", "64", "-n", "2", "-c", "0")
     assert done.returncode == 0 and rows(done.stdout)[0][8] == "N/A"
+
+
+def check_latency():
+    for ranks, calls in ((1, 2), (4, 7)):
+        done, table = run_with_table("-t", str(ranks), "-b", "64", "-e", "128", "-i", "64", "-a", "3",
+                                     "-n", str(calls), "-S", "1", "--latency")
+        assert done.returncode == 0
+        shown = rows(done.stdout)
+        assert len(shown) == (1 if name == "barrier" else 2)
+        for row, line in zip(table["results"], shown):
+            assert len(line) == 13 + 6 + 2  # the time stamp is two words
+            for half in halves(row):
+                p50, p99, most = (half["latency"][key] for key in ("p50", "p99", "max"))
+                assert 0 < p50 <= p99 == most  # of fewer than 100 calls
+                assert half["time"] <= most * (1 + 1e-9)
+                if ranks == 1:
+                    assert math.isclose(p50 + most, 2 * half["time"], rel_tol=1e-9)
+            assert (line[16:19] == 3 * ["N/A"]) == (name in NEVER_IN_PLACE)
 
 
 def refuses():
