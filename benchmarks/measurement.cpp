@@ -219,6 +219,7 @@ void Measurement::verify(const Case& test, Result& result) {
 
 Wrong Measurement::verify_data(const Case& test) {
   once(prepare(test), 1);
+  if (options_.flip_byte == rank_) memory_->flip_byte(test);
   return memory_->inspect(test, collective_.expect(test.sizes, test.at));
 }
 
@@ -230,7 +231,8 @@ Wrong Measurement::verify_order(const Call& call) {
     if (late == rank_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     std::int64_t last_to_come = Clock::now().time_since_epoch().count();
     once(call, 1);
-    const std::int64_t left = Clock::now().time_since_epoch().count();
+    std::int64_t left = Clock::now().time_since_epoch().count();
+    if (options_.flip_byte == rank_) left ^= std::int64_t{0xff} << 56;
     check(khoroAllReduce(&last_to_come, &last_to_come, 1, khoroInt64, khoroMax, comm_, nullptr),
           "khoroAllReduce", comm_);
     early.count += left < last_to_come;

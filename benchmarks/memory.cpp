@@ -76,6 +76,11 @@ Memory::Addresses Memory::prepare(const Case& test) {
   return {input, recv_.data() + first_of_output(test) * bytes};
 }
 
+void Memory::flip_byte(const Case& test) {
+  const std::size_t end = (first_of_output(test) + test.sizes.recv) * test.draw.type.bytes;
+  if (test.sizes.recv > 0) recv_.data()[end - 1] ^= std::byte{0xff};
+}
+
 Wrong Memory::inspect(const Case& test, std::vector<Origin> outputs) {
   const std::size_t shift = first_of_output(test);
   for (Origin& output : outputs) output.first += shift;

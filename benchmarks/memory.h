@@ -34,6 +34,9 @@ class Memory {
   /// Draws the inputs; every other byte is one that inspect() knows again.
   Addresses prepare(const Case& test);
 
+  /// Flips the last byte where the output of the case belongs, whether or not this rank gets one.
+  void flip_byte(const Case& test);
+
   /// Compares every byte with what it must be after the call: outputs with their origins, inputs
   /// and all the rest with what they were. A stretch of the rest that was written to counts as one
   /// element. Places are counted from the start of the buffer, in place of both sides together.

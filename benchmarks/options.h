@@ -39,6 +39,7 @@ struct Options {
   bool latency = false;
   std::int64_t timeout_s = 0;  // 0: Khoro's default deadline
   std::string json_file;       // empty: none
+  int flip_byte = -1;          // the rank; of the environment, and only in builds made for tests
 
   /// The size after `bytes`, or nothing when the scan is over.
   std::optional<std::size_t> after(std::size_t bytes) const noexcept;

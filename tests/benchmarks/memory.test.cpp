@@ -73,6 +73,18 @@ TEST_CASE("what a right call leaves behind is right, in place too", "[benchmarks
   for_each_play([](Play& play) { CHECK(play.inspect().count == 0); });
 }
 
+TEST_CASE("a flipped byte is found on every rank, whether or not it gets a result",
+          "[benchmarks]") {
+  for_each_play([](Play& play) {
+    const Extent& sizes = play.test.sizes;
+    const bool in_place = play.test.form == Form::in_place;
+    play.memory.flip_byte(play.test);
+    const Wrong wrong = play.inspect();
+    CHECK(wrong.count == 1);
+    CHECK(wrong.first == sizes.recv - 1 + (in_place ? play.test.at.rank * sizes.recv_stride : 0));
+  });
+}
+
 TEST_CASE("an input that changed is found, in place too", "[benchmarks]") {
   for_each_play([](Play& play) {
     for (std::size_t element = 0; element < play.test.sizes.send; ++element) {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a benchmark as a user does and reads what it prints.
 
-usage: programs.py right|refuses|liar|impatient|few_threads PROGRAM KHORO
+usage: programs.py right|flipped|refuses|liar|impatient|few_threads PROGRAM KHORO
 """
 import json
 import math
@@ -173,6 +173,23 @@ def check_latency():
             assert (line[16:19] == 3 * ["N/A"]) == (name in NEVER_IN_PLACE)
 
 
+def flipped():
+    """A byte that is flipped on one rank ends the program with 1 and that rank's name."""
+    for ranks in RANKS:
+        for way in ways(ranks):
+            options = ["-b", "1K", "-e", "1K", "-n", "1", "-w", "0", "-r", "all"]
+            for rank in range(ranks):
+                done, table = run_with_table(*options, KHORO_TEST_FLIP_BYTE=str(rank), **way)
+                assert done.returncode == 1 and table["results"]
+                found = [half for row in table["results"] for half in halves(row)]
+                assert all(half["nwrong"] > 0 and half["wrong_ranks"] == [rank] for half in found)
+                assert table["out_of_bounds"] == {"count": len(found), "okay": "false"}
+                named = re.findall(r"# rank (\d+): ", done.stdout)
+                assert named == [str(rank)] * len(found)
+            done = run(*options, KHORO_TEST_FLIP_BYTE=str(ranks), **way)
+            assert done.returncode == 0
+
+
 def refuses():
     for options, words in ((["-g", "2"], "-g"), (["-G", "1"], "graph"), (["-R", "1"], "regist"),
                            (["-o", "mean"], "mean"), (["-d", "quad"], "quad"), (["-b", "x"], "'x'"),
@@ -223,5 +240,5 @@ def few_threads():
         assert time.monotonic() - begin < 50  # the init deadline is 60 s
 
 
-{"right": right, "refuses": refuses, "liar": liar, "impatient": impatient,
+{"right": right, "flipped": flipped, "refuses": refuses, "liar": liar, "impatient": impatient,
  "few_threads": few_threads}[case]()
