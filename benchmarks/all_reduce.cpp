@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness.h"
+#include "parts.h"
 
 using namespace khoro::benchmark;
 
@@ -8,17 +9,10 @@ namespace {
 constexpr Collective all_reduce{
     .program = "all_reduce_perf",
     .reduces = true,
-    .in_place = true,
-    .extent =
-        [](std::size_t n, int) {
-          return Extent{n, n, n, 0};
-        },
-    .expect =
-        [](const Extent& extent, int, int) {
-          return std::vector<Origin>{{Origin::all_ranks, 0, 0, extent.recv}};
-        },
+    .extent = whole_to_whole,
+    .expect = reduced,
     // Each byte enters and leaves a rank twice, but for its own share.
-    .bus_factor = [](int ranks) { return 2.0 * (ranks - 1) / ranks; },
+    .bus_factor = [](int ranks) { return 2 * but_own_share(ranks); },
     .run =
         [](const Call& call) {
           return khoroAllReduce(call.send, call.recv, call.count, call.type, call.op, call.comm,

@@ -26,10 +26,14 @@ class Buffer {
 
   /// Whether nobody wrote to the guards since prepare(used).
   bool intact(std::size_t used) noexcept {
-    const auto untouched = [](std::byte* first) {
-      return std::all_of(first, first + guard, [](std::byte byte) { return byte == sentinel; });
-    };
-    return untouched(data() - guard) && untouched(data() + used);
+    const std::byte* const end = data() + used;
+    return first_written(data() - guard, data()) == data() &&
+           first_written(end, end + guard) == end + guard;
+  }
+
+  /// The first byte that is not as prepare() left it; `last` if there is none.
+  static const std::byte* first_written(const std::byte* first, const std::byte* last) noexcept {
+    return std::find_if(first, last, [](std::byte byte) { return byte != sentinel; });
   }
 
  private:

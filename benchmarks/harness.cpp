@@ -62,13 +62,35 @@ void run_rank(Program& program, khoroComm_t comm) {
   }
 }
 
+#ifdef KHORO_TEST_SWITCHES
+/// On which rank a byte is to be flipped. The library has refused what is no number.
+int flip_byte(const std::vector<std::string>& environment) {
+  constexpr std::string_view name = "KHORO_TEST_FLIP_BYTE=";
+  for (const std::string& variable : environment)
+    if (variable.compare(0, name.size(), name) == 0) return std::stoi(variable.substr(name.size()));
+  return -1;
+}
+#endif
+
+std::vector<std::string> khoro_variables(char** environment) {
+  std::vector<std::string> variables;
+  for (char** variable = environment; *variable; ++variable)
+    if (std::strncmp(*variable, "KHORO_", 6) == 0) variables.emplace_back(*variable);
+  return variables;
+}
+
 }  // namespace
 
 int run(const Collective& collective, int argc, char** argv, char** environment) {
   int exit_code = 0;
   const std::string name(collective.program);
-  const std::optional<Options> options = read_options(name, argc, argv, exit_code);
+  std::optional<Options> options = read_options(name, argc, argv, exit_code);
   if (!options) return exit_code;
+  if (!collective.groups && options->aggregate > 1) {
+    fmt::print(stderr, "{}: -m {}: its rounds need each other and cannot be one group\n", name,
+               options->aggregate);
+    return 2;
+  }
 
   std::vector<khoroComm_t> comms;
   try {
@@ -77,10 +99,14 @@ int run(const Collective& collective, int argc, char** argv, char** environment)
     fmt::print(stderr, "{}: {}\n", name, failure.what());
     return 1;
   }
-  Program program{collective, *options, {argv, argv + argc}, {}, static_cast<int>(comms.size())};
-  for (char** variable = environment; *variable; ++variable) {
-    if (std::strncmp(*variable, "KHORO_", 6) == 0) program.environment.emplace_back(*variable);
-  }
+  Program program{collective,
+                  *options,
+                  {argv, argv + argc},
+                  khoro_variables(environment),
+                  static_cast<int>(comms.size())};
+#ifdef KHORO_TEST_SWITCHES
+  options->flip_byte = flip_byte(program.environment);
+#endif
   try {
     run_on_threads(comms.size(), [&](std::size_t k) { run_rank(program, comms[k]); });
   } catch (const Failure& failure) {

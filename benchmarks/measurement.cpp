@@ -7,9 +7,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <limits>
 #include <numeric>
+#include <thread>
 
 #include "ranks.h"
 
@@ -20,6 +19,12 @@ double thread_cpu_seconds() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
 double combine(const std::vector<Sample>& samples, Average how, double Sample::*member) {
@@ -50,6 +55,11 @@ void check_memory(std::size_t bytes, int ranks) {
   }
 }
 
+/// The nearest rank: at least so many of a hundred are no larger.
+double percentile(const std::vector<double>& sorted, std::size_t percent) {
+  return sorted[(sorted.size() * percent + 99) / 100 - 1];
+}
+
 }  // namespace
 
 Measurement::Measurement(const Collective& collective, const Options& options, khoroComm_t comm,
@@ -57,12 +67,15 @@ Measurement::Measurement(const Collective& collective, const Options& options, k
     : collective_(collective), options_(options), comm_(comm), report_(report) {
   check(khoroCommUserRank(comm, &rank_), "khoroCommUserRank", comm);
   check(khoroCommCount(comm, &ranks_), "khoroCommCount", comm);
+  if (collective.rooted && options.root >= ranks_)
+    throw Failure(
+        fmt::format("-r {}: the last of {} ranks is {}", options.root, ranks_, ranks_ - 1));
   if (options.timeout_s > 0)
     check(khoroCommSetDeadline(comm, options.timeout_s * 1000), "khoroCommSetDeadline", comm);
   const Extent largest = extent(options.max_bytes, 1);
-  check_memory(largest.send + largest.recv, ranks_);
-  send_.emplace(largest.send);
-  recv_.emplace(std::max(largest.send, largest.recv));
+  check_memory(Memory::bytes(largest), ranks_);
+  memory_.emplace(largest);
+  if (options.latency) durations_.resize(options.iterations);
 }
 
 Extent Measurement::extent(std::size_t bytes, std::size_t element_bytes) const {
@@ -70,122 +83,162 @@ Extent Measurement::extent(std::size_t bytes, std::size_t element_bytes) const {
 }
 
 bool Measurement::run() {
-  // Without a reduction the results do not depend on one.
-  const std::vector<OpRow> ops =
-      collective_.reduces ? options_.ops : std::vector<OpRow>{{"none", khoroSum, false}};
-  for (int cycle = 0; options_.cycles == 0 || cycle < options_.cycles; ++cycle) {
-    for (const TypeRow& type : options_.types)
-      for (const OpRow& op : ops)
-        if (applies(op, type)) scan(type, op);
-  }
-  if (report_) report_->end(wrong_halves_, bandwidth_sum_ / static_cast<double>(bandwidths_));
+  const bool skip = collective_.powers_of_two_only && (ranks_ & (ranks_ - 1)) != 0;
+  if (skip && report_)
+    report_->skip(fmt::format("nRanks {} is not a power of 2, skipping", ranks_));
+  for (int cycle = 0; !skip && (options_.cycles == 0 || cycle < options_.cycles); ++cycle)
+    run_cycle();
+  const double average = bandwidths_ ? bandwidth_sum_ / static_cast<double>(bandwidths_) : 0;
+  if (report_) report_->end(wrong_halves_, average);
   return wrong_halves_ == 0;
 }
 
-void Measurement::scan(const TypeRow& type, const OpRow& op) {
-  for (std::optional<std::size_t> bytes = options_.min_bytes; bytes;
-       bytes = options_.after(*bytes)) {
-    const Row row = measure_row(*bytes, type, op);
-    if (report_) report_->add(row);
+void Measurement::run_cycle() {
+  // What a collective has not, its results do not depend on.
+  std::vector<TypeRow> types{{"none", khoroInt32, sizeof(std::int32_t)}};
+  std::vector<OpRow> ops{{"none", khoroSum, false}};
+  std::vector<int> roots{-1};
+  if (collective_.moves_data) types = options_.types;
+  if (collective_.reduces) ops = options_.ops;
+  if (collective_.rooted) roots = {options_.root};
+  if (collective_.rooted && options_.root == Options::all_roots) {
+    roots.resize(ranks_);
+    std::iota(roots.begin(), roots.end(), 0);
   }
+  for (const TypeRow& type : types)
+    for (const OpRow& op : ops)
+      for (const int root : roots)
+        if (applies(op, type)) scan({type, op, root});
 }
 
-Row Measurement::measure_row(std::size_t bytes, const TypeRow& type, const OpRow& op) {
-  const Extent sizes = extent(bytes, type.bytes);
-  const Draw draw{type, op.op, ranks_, 0};
-  Row row{std::max(sizes.send, sizes.recv) * type.bytes,
+void Measurement::scan(const Scan& scan) {
+  const auto add = [&](std::size_t bytes) {
+    const Row row = measure_row(bytes, scan);
+    if (report_) report_->add(row);
+  };
+  if (!collective_.moves_data) return add(0);
+  for (std::optional<std::size_t> bytes = options_.min_bytes; bytes; bytes = options_.after(*bytes))
+    add(*bytes);
+}
+
+Row Measurement::measure_row(std::size_t bytes, const Scan& scan) {
+  const Extent sizes = extent(bytes, scan.type.bytes);
+  Case test{
+      sizes, {scan.type, scan.op.op, ranks_, 0}, {rank_, ranks_, scan.root}, Form::out_of_place};
+  Row row{std::max(sizes.send, sizes.recv) * scan.type.bytes,
           sizes.count,
-          type.name,
-          op.name,
-          measure(sizes, draw, false),
+          scan.type.name,
+          scan.op.name,
+          scan.root,
+          measure(test),
           std::nullopt};
-  if (collective_.in_place) row.in_place = measure(sizes, draw, true);
+  test.form = Form::in_place;
+  if (collective_.in_place) row.in_place = measure(test);
   return row;
 }
 
-Result Measurement::measure(const Extent& sizes, const Draw& draw, bool in_place) {
-  const Call call = prepare(sizes, draw, in_place);
-  const std::vector<Sample> times = gather(time(call));
+Result Measurement::measure(const Case& test) {
+  const std::vector<Sample> times = gather(time(prepare(test)));
   Result result{};
   result.seconds =
       combine(times, options_.average, options_.cpu_time ? &Sample::cpu_seconds : &Sample::seconds);
-  const double bytes = static_cast<double>(std::max(sizes.send, sizes.recv) * draw.type.bytes);
-  result.algorithm_bandwidth = bytes / 1e9 / combine(times, options_.average, &Sample::seconds);
+  const std::size_t bytes = std::max(test.sizes.send, test.sizes.recv) * test.draw.type.bytes;
+  result.algorithm_bandwidth = static_cast<double>(bytes) / 1e9 /
+                               combine(times, options_.average, &Sample::seconds) *
+                               collective_.algorithm_factor(ranks_);
   result.bus_bandwidth = result.algorithm_bandwidth * collective_.bus_factor(ranks_);
   bandwidth_sum_ += result.bus_bandwidth;
   ++bandwidths_;
-
+  if (options_.latency) result.latency = slowest_of_ranks();
   for (int k = 0; k < options_.checks && result.wrong.value_or(0) == 0; ++k) {
-    Draw fresh = draw;
-    fresh.seed = ++calls_checked_;
-    const auto samples = gather(verify(prepare(sizes, fresh, in_place), sizes, fresh, in_place));
-    result.wrong = 0;
-    for (int rank = 0; rank < ranks_; ++rank) {
-      if (samples[rank].wrong == 0) continue;
-      *result.wrong += static_cast<std::uint64_t>(samples[rank].wrong);
-      result.wrong_ranks.push_back(rank);
-    }
-    if (*result.wrong == 0) continue;
-    ++wrong_halves_;
-    complain(samples, sizes, fresh, in_place);
+    Case fresh = test;
+    fresh.draw.seed = ++calls_checked_;
+    verify(fresh, result);
   }
   return result;
+}
+
+Call Measurement::prepare(const Case& test) {
+  const Memory::Addresses at = memory_->prepare(test);
+  const TypeRow& type = test.draw.type;
+  return {at.send,      at.recv, test.sizes.count, test.sizes.count * type.bytes, type.type,
+          test.draw.op, comm_,   test.at};
+}
+
+void Measurement::once(const Call& call, int calls) {
+  if (calls > 1) check(khoroGroupStart(), "khoroGroupStart", comm_);
+  for (int k = 0; k < calls; ++k) {
+    check(collective_.run(call), collective_.program, comm_);
+    if (options_.blocking && calls == 1) check(khoroBarrier(comm_, nullptr), "khoroBarrier", comm_);
+  }
+  if (calls == 1) return;
+  check(khoroGroupEnd(), "khoroGroupEnd", comm_);
+  if (options_.blocking) check(khoroBarrier(comm_, nullptr), "khoroBarrier", comm_);
 }
 
 Sample Measurement::time(const Call& call) {
   for (int k = 0; k < options_.warmups; ++k) once(call, options_.aggregate);
   check(khoroBarrier(comm_, nullptr), "khoroBarrier", comm_);
   const double cpu_start = thread_cpu_seconds();
-  const auto start = std::chrono::steady_clock::now();
-  for (int k = 0; k < options_.iterations; ++k) once(call, options_.aggregate);
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  const auto start = Clock::now();
+  double elapsed = 0;
+  for (int k = 0; k < options_.iterations; ++k) {
+    once(call, options_.aggregate);
+    if (!options_.latency) continue;
+    durations_[k] = seconds_since(start) - elapsed;
+    elapsed += durations_[k];
+  }
+  if (!options_.latency) elapsed = seconds_since(start);
   const double calls = static_cast<double>(options_.iterations) * options_.aggregate;
-  return {elapsed.count() / calls, (thread_cpu_seconds() - cpu_start) / calls, 0, 0};
+  return {elapsed / calls, (thread_cpu_seconds() - cpu_start) / calls, 0, 0};
 }
 
-Sample Measurement::verify(const Call& call, const Extent& sizes, const Draw& draw, bool in_place) {
-  once(call, 1);
-  Sample sample{};
-  sample.first_wrong = std::numeric_limits<double>::max();
-  const auto add = [&](const Wrong& wrong) {
-    if (wrong.count == 0) return;
-    sample.wrong += static_cast<double>(wrong.count);
-    sample.first_wrong = std::min(sample.first_wrong, static_cast<double>(wrong.first));
-  };
-  for (const Origin& origin : collective_.expect(sizes, rank_, ranks_))
-    add(compare(draw, origin, recv_->data()));
-  // A byte written where nothing belongs, or an input changed, counts as one wrong element.
-  if (!recv_->intact(sizes.recv * draw.type.bytes)) add({1, sizes.recv});
-  if (!in_place) {
-    const Origin own{rank_, 0, 0, sizes.send};
-    if (!send_->intact(sizes.send * draw.type.bytes)) add({1, sizes.send});
-    if (const Wrong changed = compare(draw, own, send_->data()); changed.count)
-      add({1, changed.first});
-  }
-  return sample;
+Latency Measurement::slowest_of_ranks() {
+  check(khoroAllReduce(durations_.data(), durations_.data(), durations_.size(), khoroFloat64,
+                       khoroMax, comm_, nullptr),
+        "khoroAllReduce", comm_);
+  std::sort(durations_.begin(), durations_.end());
+  const double calls = options_.aggregate;
+  return {percentile(durations_, 50) / calls, percentile(durations_, 99) / calls,
+          durations_.back() / calls};
 }
 
-Call Measurement::prepare(const Extent& sizes, const Draw& draw, bool in_place) {
-  recv_->prepare(sizes.recv * draw.type.bytes);
-  std::byte* input = send_->data();
-  if (in_place) {
-    input = recv_->data() + rank_ * sizes.send_stride * draw.type.bytes;
-  } else {
-    send_->prepare(sizes.send * draw.type.bytes);
+void Measurement::verify(const Case& test, Result& result) {
+  const Wrong mine = collective_.moves_data ? verify_data(test) : verify_order(prepare(test));
+  const auto samples =
+      gather({0, 0, static_cast<double>(mine.count), static_cast<double>(mine.first)});
+  result.wrong = 0;
+  for (int rank = 0; rank < ranks_; ++rank) {
+    if (samples[rank].wrong == 0) continue;
+    *result.wrong += static_cast<std::uint64_t>(samples[rank].wrong);
+    result.wrong_ranks.push_back(rank);
   }
-  fill(draw, rank_, sizes.send, input);
-  return {input, recv_->data(), sizes.count, draw.type.type, draw.op, comm_, rank_, ranks_};
+  if (*result.wrong == 0) return;
+  ++wrong_halves_;
+  complain(samples, test);
 }
 
-void Measurement::once(const Call& call, int calls) {
-  if (calls > 1) check(khoroGroupStart(), "khoroGroupStart", comm_);
-  for (int k = 0; k < calls; ++k) {
-    check(collective_.run(call), std::string(collective_.program), comm_);
-    if (options_.blocking && calls == 1) check(khoroBarrier(comm_, nullptr), "khoroBarrier", comm_);
+Wrong Measurement::verify_data(const Case& test) {
+  once(prepare(test), 1);
+  if (options_.flip_byte == rank_) memory_->flip_byte(test);
+  return memory_->inspect(test, collective_.expect(test.sizes, test.at));
+}
+
+/// Each rank is late once, so that one which does not wait for it is seen to leave too early.
+/// Counts how often this rank did. The ranks' clock is that of their machine.
+Wrong Measurement::verify_order(const Call& call) {
+  Wrong early;
+  for (int late = 0; late < ranks_; ++late) {
+    if (late == rank_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::int64_t last_to_come = Clock::now().time_since_epoch().count();
+    once(call, 1);
+    std::int64_t left = Clock::now().time_since_epoch().count();
+    if (options_.flip_byte == rank_) left ^= std::int64_t{0xff} << 56;
+    check(khoroAllReduce(&last_to_come, &last_to_come, 1, khoroInt64, khoroMax, comm_, nullptr),
+          "khoroAllReduce", comm_);
+    early.count += left < last_to_come;
   }
-  if (calls == 1) return;
-  check(khoroGroupEnd(), "khoroGroupEnd", comm_);
-  if (options_.blocking) check(khoroBarrier(comm_, nullptr), "khoroBarrier", comm_);
+  return early;
 }
 
 std::vector<Sample> Measurement::gather(const Sample& mine) {
@@ -196,15 +249,19 @@ std::vector<Sample> Measurement::gather(const Sample& mine) {
   return all;
 }
 
-void Measurement::complain(const std::vector<Sample>& samples, const Extent& sizes,
-                           const Draw& draw, bool in_place) {
+void Measurement::complain(const std::vector<Sample>& samples, const Case& test) {
   if (!report_) return;
   for (int rank = 0; rank < ranks_; ++rank) {
-    if (samples[rank].wrong == 0) continue;
-    report_->complain(fmt::format("rank {}: {:.0f} wrong of {} elements ({}, {}), first at {:.0f}",
-                                  rank, samples[rank].wrong, sizes.recv, draw.type.name,
-                                  in_place ? "in place" : "out of place",
-                                  samples[rank].first_wrong));
+    const Sample& sample = samples[rank];
+    if (sample.wrong == 0) continue;
+    report_->complain(
+        collective_.moves_data
+            ? fmt::format("rank {}: {:.0f} wrong of {} elements ({}, {}), first at {:.0f}", rank,
+                          sample.wrong, test.sizes.recv, test.draw.type.name,
+                          test.form == Form::in_place ? "in place" : "out of place",
+                          sample.first_wrong)
+            : fmt::format("rank {}: left {:.0f} of {} barriers before every rank had come", rank,
+                          sample.wrong, ranks_));
   }
 }
 

@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "buffer.h"
 #include "harness.h"
+#include "memory.h"
 #include "options.h"
 #include "report.h"
 
@@ -24,16 +24,25 @@ class Measurement {
 
  private:
   Extent extent(std::size_t bytes, std::size_t element_bytes) const;
-  void scan(const TypeRow& type, const OpRow& op);
-  Row measure_row(std::size_t bytes, const TypeRow& type, const OpRow& op);
-  Result measure(const Extent& extent, const Draw& draw, bool in_place);
-  Sample time(const Call& call);
-  Sample verify(const Call& call, const Extent& extent, const Draw& draw, bool in_place);
-  Call prepare(const Extent& extent, const Draw& draw, bool in_place);
+  /// One type, reduction and root, all sizes.
+  struct Scan {
+    TypeRow type;
+    OpRow op;
+    int root;
+  };
+  void run_cycle();
+  void scan(const Scan& scan);
+  Row measure_row(std::size_t bytes, const Scan& scan);
+  Result measure(const Case& test);
+  Call prepare(const Case& test);
   void once(const Call& call, int calls);
+  Sample time(const Call& call);
+  Latency slowest_of_ranks();
+  void verify(const Case& test, Result& result);
+  Wrong verify_data(const Case& test);
+  Wrong verify_order(const Call& call);
   std::vector<Sample> gather(const Sample& mine);
-  void complain(const std::vector<Sample>& samples, const Extent& extent, const Draw& draw,
-                bool in_place);
+  void complain(const std::vector<Sample>& samples, const Case& test);
 
   const Collective& collective_;
   const Options& options_;
@@ -41,8 +50,8 @@ class Measurement {
   Report* report_;
   int rank_ = 0;
   int ranks_ = 0;
-  std::optional<Buffer> send_;
-  std::optional<Buffer> recv_;
+  std::optional<Memory> memory_;
+  std::vector<double> durations_;  // seconds of each timed iteration, where asked for
   std::uint64_t calls_checked_ = 0;
   std::uint64_t wrong_halves_ = 0;
   double bandwidth_sum_ = 0;

@@ -27,9 +27,9 @@ std::size_t read_size(const std::string& text) {
 
 template <class Row>
 std::string names(std::span<const Row> rows) {
-  std::vector<std::string_view> words;
-  for (const Row& row : rows) words.push_back(row.name);
-  return fmt::format("{}", fmt::join(words, ", "));
+  std::vector<std::string_view> names;
+  for (const Row& row : rows) names.push_back(row.name);
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 /// The rows that `word` names: one, or all of them.
@@ -37,10 +37,20 @@ template <class Row>
 std::vector<Row> choose(std::span<const Row> rows, const std::string& what,
                         const std::string& word) {
   if (word == "all") return {rows.begin(), rows.end()};
-  for (const Row& row : rows)
+  for (const Row& row : rows) {
     if (row.name == word) return {row};
+  }
   throw CLI::ValidationError(
       fmt::format("Khoro has no {} '{}': choose one of {}, all", what, word, names(rows)));
+}
+
+int read_root(const std::string& text) {
+  if (text == "all") return Options::all_roots;
+  char* end = nullptr;
+  const long root = std::strtol(text.c_str(), &end, 10);
+  if (end == text.c_str() || *end || root < -1 || root > std::numeric_limits<int>::max())
+    throw CLI::ValidationError("'" + text + "' is no root: a rank, or -1 or all for each in turn");
+  return static_cast<int>(root);
 }
 
 /// Flags of nccl-tests that ask for what is not there. Their neutral value is accepted.
@@ -119,8 +129,8 @@ void add_choices(CLI::App& app, Options& options, int& average) {
          names(types()) + " or all (float)")
       ->type_name("TYPE");
   app.add_option_function<std::string>(
-         "-r,--root", [](const std::string&) {},
-         "accepted and without effect: these collectives have no root")
+         "-r,--root", [&options](const std::string& text) { options.root = read_root(text); },
+         "root, or -1 or all for each rank in turn; only for collectives that have one (0)")
       ->type_name("N");
   const auto add_switch = [&app](const char* flags, bool& into, const char* help) {
     app.add_option(flags, into, help)->type_name("0|1");
@@ -132,6 +142,8 @@ void add_choices(CLI::App& app, Options& options, int& average) {
   app.add_option("-a,--average", average, "time of 0: rank 0, 1: mean, 2: least, 3: most (1)")
       ->check(CLI::Range(0, 3))
       ->type_name("0|1|2|3");
+  app.add_flag("--latency", options.latency,
+               "p50, p99 and maximum of the single calls, each as long as on its slowest rank");
   app.add_option("-J,--output_file", options.json_file, "writes the table as JSON too")
       ->type_name("FILE");
 }

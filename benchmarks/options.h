@@ -14,8 +14,10 @@ namespace khoro::benchmark {
 /// Which rank's time a row shows; the values are nccl-tests'.
 enum class Average { rank_0 = 0, mean = 1, least = 2, most = 3 };
 
-/// What nccl-tests' command line says. Sizes are in bytes.
+/// What nccl-tests' command line says, and what ours adds. Sizes are in bytes.
 struct Options {
+  static constexpr int all_roots = -1;
+
   std::optional<int> threads;  // not said: what the launcher says, else 1
   std::size_t min_bytes = 32 << 20;
   std::size_t max_bytes = 32 << 20;
@@ -28,13 +30,16 @@ struct Options {
   int checks = 1;
   std::vector<TypeRow> types;
   std::vector<OpRow> ops;
+  int root = 0;  // or all_roots, in turn
   Average average = Average::mean;
   bool parallel_init = false;
   bool blocking = false;
   bool cpu_time = false;
   bool timestamps = false;
+  bool latency = false;
   std::int64_t timeout_s = 0;  // 0: Khoro's default deadline
   std::string json_file;       // empty: none
+  int flip_byte = -1;          // the rank; of the environment, and only in builds made for tests
 
   /// The size after `bytes`, or nothing when the scan is over.
   std::optional<std::size_t> after(std::size_t bytes) const noexcept;

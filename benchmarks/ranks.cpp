@@ -56,7 +56,7 @@ std::vector<khoroComm_t> join_in_parallel(int threads) {
 
 }  // namespace
 
-void check(khoroResult_t result, const std::string& call, khoroComm_t comm) {
+void check(khoroResult_t result, std::string_view call, khoroComm_t comm) {
   if (result == khoroSuccess) return;
   throw Failure(
       fmt::format("{}: {} ({})", call, khoroGetErrorString(result), khoroGetLastError(comm)));

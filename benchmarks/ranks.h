@@ -4,7 +4,7 @@
 #include <khoro/khoro.h>
 
 #include <stdexcept>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "options.h"
@@ -17,7 +17,7 @@ struct Failure : std::runtime_error {
 };
 
 /// Throws a Failure unless `result` is success.
-void check(khoroResult_t result, const std::string& call, khoroComm_t comm = nullptr);
+void check(khoroResult_t result, std::string_view call, khoroComm_t comm = nullptr);
 
 /// Joins all ranks of this process: as the launcher says, else as threads of this process alone.
 /// One communicator per thread; the caller destroys them. Throws Failure.

@@ -37,6 +37,19 @@ std::string half(const std::optional<Result>& measured) {
                      result.wrong ? std::to_string(*result.wrong) : "N/A");
 }
 
+std::string latency(const std::optional<Result>& measured) {
+  if (!measured) return fmt::format("  {:>7}  {:>7}  {:>7}", "N/A", "N/A", "N/A");
+  const Latency& latency = *measured->latency;
+  return fmt::format("  {}  {}  {}", fitted(latency.p50 * 1e6, 7), fitted(latency.p99 * 1e6, 7),
+                     fitted(latency.most * 1e6, 7));
+}
+
+nlohmann::ordered_json latency_json(const std::optional<Latency>& measured) {
+  if (!measured) return nullptr;
+  return {
+      {"p50", measured->p50 * 1e6}, {"p99", measured->p99 * 1e6}, {"max", measured->most * 1e6}};
+}
+
 nlohmann::ordered_json half_json(const std::optional<Result>& measured, bool cpu_time) {
   if (!measured) return nullptr;
   const Result& result = *measured;
@@ -44,7 +57,8 @@ nlohmann::ordered_json half_json(const std::optional<Result>& measured, bool cpu
                               {"alg_bw", result.algorithm_bandwidth},
                               {"bus_bw", result.bus_bandwidth},
                               {"nwrong", nullptr},
-                              {"wrong_ranks", result.wrong_ranks}};
+                              {"wrong_ranks", result.wrong_ranks},
+                              {"latency", latency_json(result.latency)}};
   if (result.wrong) json["nwrong"] = *result.wrong;
   return json;
 }
@@ -69,7 +83,8 @@ nlohmann::ordered_json config_json(const Options& options, const Report::Start& 
                  {"blocking_collectives", word(options.blocking)},
                  {"parallel_init", word(options.parallel_init)},
                  {"average", static_cast<int>(options.average)},
-                 {"run_cycles", options.cycles}});
+                 {"run_cycles", options.cycles},
+                 {"latency", word(options.latency)}});
   for (std::size_t rank = 0; rank < start.processes.size(); ++rank) {
     config["devices"].push_back({{"rank", rank},
                                  {"group", 0},
@@ -133,25 +148,34 @@ void Report::print_head(const Start& start) {
     fmt::print("#  Rank {:2} Group  0 Pid {:6} on {:>10} host memory\n", rank,
                start.processes[rank], host_name());
   }
+  print_columns();
+  std::fflush(stdout);
+}
+
+void Report::print_columns() {
   const char* time = options_.cpu_time ? "cputime" : "time";
-  fmt::print(
-      "#\n# {:10}  {:12}  {:8}  {:6}  {:6}           out-of-place                       in-place\n",
-      "", "", "", "", "");
-  fmt::print("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}", "size", "count", "type", "redop", "root");
+  fmt::print("#\n# {:10}  {:12}  {:8}  {:6}  {:6}{:>22}{:>31}", "", "", "", "", "", "out-of-place",
+             "in-place");
+  if (options_.latency) fmt::print("{:>31}{:>27}", "out-of-place latency", "in-place latency");
+  fmt::print("\n# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}", "size", "count", "type", "redop", "root");
   for (int i = 0; i < 2; ++i)
     fmt::print("  {:>7}  {:>6}  {:>6}  {:>6}", time, "algbw", "busbw", "#wrong");
+  for (int i = 0; options_.latency && i < 2; ++i)
+    fmt::print("  {:>7}  {:>7}  {:>7}", "p50", "p99", "max");
   fmt::print("{}\n", options_.timestamps ? fmt::format("{:>21}", "timestamp") : "");
   fmt::print("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}", "(B)", "(elements)", "", "", "");
   for (int i = 0; i < 2; ++i)
     fmt::print("  {:>7}  {:>6}  {:>6}  {:>6}", "(us)", "(GB/s)", "(GB/s)", "");
+  for (int i = 0; options_.latency && i < 2; ++i)
+    fmt::print("  {:>7}  {:>7}  {:>7}", "(us)", "(us)", "(us)");
   fmt::print("\n");
-  std::fflush(stdout);
 }
 
 void Report::add(const Row& row) {
-  fmt::print("{:12}  {:12}  {:>8}  {:>6}  {:6}{}{}{}\n", row.bytes, row.count, row.type, row.op, -1,
-             half(row.out_of_place), half(row.in_place),
-             options_.timestamps ? fmt::format("{:>21}", now()) : "");
+  fmt::print("{:12}  {:12}  {:>8}  {:>6}  {:6}{}{}", row.bytes, row.count, row.type, row.op,
+             row.root, half(row.out_of_place), half(row.in_place));
+  if (options_.latency) fmt::print("{}{}", latency(row.out_of_place), latency(row.in_place));
+  fmt::print("{}\n", options_.timestamps ? fmt::format("{:>21}", now()) : "");
   for (const std::string& words : complaints_) fmt::print("# {}\n", words);
   complaints_.clear();
   std::fflush(stdout);
@@ -160,7 +184,7 @@ void Report::add(const Row& row) {
        {"count", row.count},
        {"type", row.type},
        {"redop", row.op},
-       {"root", "-1"},
+       {"root", std::to_string(row.root)},
        {"out_of_place", half_json(row.out_of_place, options_.cpu_time)},
        {"in_place", half_json(row.in_place, options_.cpu_time)},
        {"actual_iterations", options_.iterations * static_cast<std::int64_t>(options_.aggregate)},
@@ -170,6 +194,11 @@ void Report::add(const Row& row) {
 void Report::complain(const std::string& words) {
   complaints_.push_back(words);
   json_["errors"].push_back(words);
+}
+
+void Report::skip(const std::string& words) {
+  fmt::print("# {}\n", words);
+  json_["skipped"] = words;
 }
 
 void Report::end(std::uint64_t wrong_rows, double average_bus_bandwidth) {

@@ -22,6 +22,13 @@ struct Sample {
   double first_wrong;  // element of the output; meaningless while wrong is 0
 };
 
+/// Of the timed iterations, each as long as on the rank that took longest; seconds per call.
+struct Latency {
+  double p50;
+  double p99;
+  double most;
+};
+
 /// Half a row: out of place or in place.
 struct Result {
   double seconds;
@@ -29,6 +36,7 @@ struct Result {
   double bus_bandwidth;
   std::optional<std::uint64_t> wrong;  // nothing: not checked
   std::vector<int> wrong_ranks;
+  std::optional<Latency> latency;  // nothing: not asked for
 };
 
 struct Row {
@@ -36,6 +44,7 @@ struct Row {
   std::size_t count;
   std::string_view type;
   std::string_view op;
+  int root;  // -1: none
   Result out_of_place;
   std::optional<Result> in_place;  // nothing: the collective has no such form
 };
@@ -60,11 +69,14 @@ class Report {
   void add(const Row& row);
   /// A rank's wrong results in words, to be shown below the row that is added next.
   void complain(const std::string& words);
+  /// Why there will be no rows.
+  void skip(const std::string& words);
   void end(std::uint64_t wrong_rows, double average_bus_bandwidth);
 
  private:
   void open_json();
   void print_head(const Start& start);
+  void print_columns();
 
   const Options& options_;
   std::string program_;

@@ -73,6 +73,9 @@ constexpr SettingRow table[] = {
     {"KHORO_TEST_PUBLISH_EARLY", integer, "0", "0..1000000000", Scope::test,
      "Shows every so many-th message of a channel before its payload is there; 0 shows none.",
      &S::publish_early},
+    {"KHORO_TEST_FLIP_BYTE", integer, "-1", "-1..1048575", Scope::test,
+     "The rank on which the benchmarks flip a byte before they check a result; -1 is none.",
+     &S::flip_byte},
 };
 
 struct Range {

@@ -61,6 +61,7 @@ struct Settings {
   std::string plan_file;
   std::int64_t lose_wakeup;
   std::int64_t publish_early;
+  std::int64_t flip_byte;
 
   /// The defaults.
   Settings();

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a benchmark as a user does and reads what it prints.
 
-usage: programs.py right|refuses|liar|few_threads PROGRAM [LAUNCHER...]
+usage: programs.py right|flipped|refuses|liar|impatient|few_threads PROGRAM KHORO
 """
 import json
+import math
 import os
 import pathlib
 import re
@@ -12,14 +13,43 @@ import sys
 import tempfile
 import time
 
-case, program, launcher = sys.argv[1], sys.argv[2], sys.argv[3:]
+case, program, khoro = sys.argv[1:4]
+name = pathlib.Path(program).name.removesuffix("_perf")
+
+REDUCTIONS = {"all_reduce", "reduce", "reduce_scatter"}
+WITH_ROOT = {"broadcast", "gather", "reduce", "scatter"}
+# Those whose count is that of one rank's share of the size.
+OF_SHARES = {"all_gather", "alltoall", "gather", "hypercube", "reduce_scatter", "scatter"}
+NEVER_IN_PLACE = {"barrier", "sendrecv"}
+RANKS = (1, 2, 4, 8) if name == "hypercube" else (1, 2, 3, 4, 5)
 
 
-def run(*options):
-    done = subprocess.run([*launcher, program, *options], text=True, capture_output=True, timeout=200,
-                          stdin=subprocess.DEVNULL)
-    print(done.args, done.returncode, done.stdout, done.stderr, sep="\n")
+def run(*options, launcher=(), threads=None, **environment):
+    threads = [] if threads is None else ["-t", str(threads)]
+    done = subprocess.run([*launcher, program, *threads, *options], text=True, capture_output=True, timeout=200,
+                          stdin=subprocess.DEVNULL, env={**os.environ, **environment})
+    print(done.args, environment, done.returncode, done.stdout, done.stderr, sep="\n")
     return done
+
+
+def run_with_table(*options, **how):
+    """Also returns what -J writes."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "table.json"
+        done = run(*options, "-J", str(file), **how)
+        return done, json.loads(file.read_text())
+
+
+def launch(processes, threads=1):
+    return [khoro, "run", "-n", str(processes), "--threads", str(threads), "--"]
+
+
+def ways(ranks):
+    """Ranks as threads of one process, as processes, and as both."""
+    yield {"threads": ranks}
+    yield {"launcher": launch(ranks)}
+    if ranks == 4:
+        yield {"threads": 2, "launcher": launch(2, 2)}
 
 
 def rows(output):
@@ -28,29 +58,136 @@ def rows(output):
     return [line.split() for line in lines if re.match(r"\s+\d", line)]
 
 
+def halves(row):
+    return [half for half in (row["out_of_place"], row["in_place"]) if half is not None]
+
+
+def names_of(option):
+    """What the option may be, but for `all`."""
+    help = " ".join(run("--help").stdout.split())
+    return re.search(rf"{option} [A-Z]+ (.*?) or all", help).group(1).split(", ")
+
+
+def check_sizes(table, ranks):
+    """Sizes, counts and bandwidths are what nccl-tests make of them."""
+    others = (ranks - 1) / ranks
+    of_algorithm = others if name == "hypercube" else 1
+    of_bus = {"all_reduce": 2 * others, "hypercube": 1}.get(name, others if name in OF_SHARES else 1)
+    widths = {}
+    for row in table["results"]:
+        elements = row["count"] * (ranks if name in OF_SHARES else 1)
+        if elements:
+            assert row["size"] == elements * widths.setdefault(row["type"], row["size"] // elements)
+        assert (row["in_place"] is None) == (name in NEVER_IN_PLACE)
+        for half in halves(row):
+            moved = half["alg_bw"] * half["time"] * 1e3
+            assert math.isclose(moved, row["size"] * of_algorithm, rel_tol=1e-9, abs_tol=1e-9)
+            assert math.isclose(half["bus_bw"], half["alg_bw"] * of_bus, rel_tol=1e-9)
+
+
+def seen(table, key):
+    return list(dict.fromkeys(row[key] for row in table["results"]))
+
+
+def check_scan(table, ranks):
+    """Every type and reduction comes, where the collective has them, and the largest size."""
+    data = name != "barrier"
+    assert seen(table, "type") == (names_of("--datatype") if data else ["none"])
+    assert set(seen(table, "redop")) == set(names_of("--op") if name in REDUCTIONS else ["none"])
+    floats = 2401 // 4 * data  # of the largest size
+    if name in OF_SHARES:
+        floats = floats // ranks * ranks
+    assert max(row["size"] for row in table["results"] if row["type"] in ("float", "none")) == 4 * floats
+
+
 def right():
-    threads = [] if launcher else ["-t", "3"]
-    with tempfile.TemporaryDirectory() as folder:
-        file = pathlib.Path(folder) / "table.json"
-        done = run(*threads, "-b", "1", "-e", "100K", "-f", "7", "-d", "all", "-o", "all", "-n", "3",
-                   "-w", "1", "-c", "2", "-J", str(file))
-        assert done.returncode == 0
-        table = json.loads(file.read_text())
-    shown = rows(done.stdout)
-    assert shown and all(len(row) == 13 for row in shown)
-    assert all(row[8] == "0" and row[12] in ("0", "N/A") for row in shown)
-    assert [(int(row[0]), int(row[1]), row[2], row[3]) for row in shown] == [
-        (row["size"], row["count"], row["type"], row["redop"]) for row in table["results"]]
-    assert all(row["out_of_place"]["nwrong"] == 0 for row in table["results"])
+    for ranks in RANKS:
+        for way in ways(ranks):
+            table = check_run(ranks, way, "-d", "all", "-o", "all", "-r", str(ranks - 1))
+            assert seen(table, "root") == [str(ranks - 1) if name in WITH_ROOT else "-1"]
+            check_scan(table, ranks)
+            if name in WITH_ROOT:
+                table = check_run(ranks, way, "-r", "-1" if "launcher" in way else "all")
+                assert seen(table, "root") == [str(root) for root in range(ranks)]
+    check_other_ways()
+    check_latency()
+    if name == "hypercube":
+        done, table = run_with_table("-t", "3")
+        assert done.returncode == 0 and table["results"] == [] and not rows(done.stdout)
+        assert "3 is not a power of 2" in table["skipped"] and table["skipped"] in done.stdout
+
+
+def check_run(ranks, way, *options):
+    done, table = run_with_table("-b", "1", "-e", "2401", "-f", "49", "-n", "1", "-w", "0", *options,
+                                 **way)
+    assert done.returncode == 0
+    check_text(done.stdout, table)
+    check_sizes(table, ranks)
+    assert len(table["config"]["devices"]) == table["ranks"] == ranks
     assert table["out_of_bounds"] == {"count": 0, "okay": "true"} and table["errors"] == []
-    assert len(table["config"]["devices"]) == table["ranks"] > 1
-    # The other ways to call and to count, too.
-    done = run(*threads, "-b", "0", "-e", "4K", "-i", "1333", "-n", "2", "-m", "3", "-z", "1", "-a",
-               "3", "-N", "2", "-C", "1", "-S", "1", "-T", "60", "-c", "1")
-    assert done.returncode == 0 and len(rows(done.stdout)) == 8
-    if not launcher:
-        done = run("-t", "2", "-p", "1", "-b", "64", "-e", "64", "-n", "2")
-        assert done.returncode == 0 and rows(done.stdout)[0][8] == "0"
+    return table
+
+
+def check_text(text, table):
+    """The printed table is that of the JSON, and nothing is wrong."""
+    shown = rows(text)
+    assert shown and all(len(row) == 13 for row in shown)
+    assert all(row[8] == "0" and row[12] == ("N/A" if name in NEVER_IN_PLACE else "0")
+               for row in shown)
+    assert [tuple(row[:5]) for row in shown] == [
+        (str(row["size"]), str(row["count"]), row["type"], row["redop"], row["root"])
+        for row in table["results"]]
+    assert all(half["nwrong"] == 0 and half["wrong_ranks"] == [] and half["latency"] is None
+               for row in table["results"] for half in halves(row))
+
+
+def check_other_ways():
+    """The other ways to call and to count, too."""
+    grouped = "1" if name == "hypercube" else "3"
+    scan = 1 if name == "barrier" else 4  # sizes
+    done = run("-t", "2", "-b", "0", "-e", "4K", "-i", "1333", "-n", "2", "-m", grouped, "-z", "1",
+               "-a", "3", "-N", "2", "-C", "1", "-S", "1", "-T", "60", "-c", "1", "-r", "1")
+    assert done.returncode == 0 and len(rows(done.stdout)) == 2 * scan
+    assert {row[4] for row in rows(done.stdout)} == {"1" if name in WITH_ROOT else "-1"}
+    done = run("-t", "2", "-p", "1", "-b", "64", "-e", "64", "-n", "2")
+    assert done.returncode == 0 and rows(done.stdout)[0][8] == "0"
+    done = run("-t", "2", "-b", "64", "-e", "64", "-n", "2", "-c", "0")
+    assert done.returncode == 0 and rows(done.stdout)[0][8] == "N/A"
+
+
+def check_latency():
+    for ranks, calls in ((1, 2), (4, 7)):
+        done, table = run_with_table("-t", str(ranks), "-b", "64", "-e", "128", "-i", "64", "-a", "3",
+                                     "-n", str(calls), "-S", "1", "--latency")
+        assert done.returncode == 0
+        shown = rows(done.stdout)
+        assert len(shown) == (1 if name == "barrier" else 2)
+        for row, line in zip(table["results"], shown):
+            assert len(line) == 13 + 6 + 2  # the time stamp is two words
+            for half in halves(row):
+                p50, p99, most = (half["latency"][key] for key in ("p50", "p99", "max"))
+                assert 0 < p50 <= p99 == most  # of fewer than 100 calls
+                assert half["time"] <= most * (1 + 1e-9)
+                if ranks == 1:
+                    assert math.isclose(p50 + most, 2 * half["time"], rel_tol=1e-9)
+            assert (line[16:19] == 3 * ["N/A"]) == (name in NEVER_IN_PLACE)
+
+
+def flipped():
+    """A byte that is flipped on one rank ends the program with 1 and that rank's name."""
+    for ranks in RANKS:
+        for way in ways(ranks):
+            options = ["-b", "1K", "-e", "1K", "-n", "1", "-w", "0", "-r", "all"]
+            for rank in range(ranks):
+                done, table = run_with_table(*options, KHORO_TEST_FLIP_BYTE=str(rank), **way)
+                assert done.returncode == 1 and table["results"]
+                found = [half for row in table["results"] for half in halves(row)]
+                assert all(half["nwrong"] > 0 and half["wrong_ranks"] == [rank] for half in found)
+                assert table["out_of_bounds"] == {"count": len(found), "okay": "false"}
+                named = re.findall(r"# rank (\d+): ", done.stdout)
+                assert named == [str(rank)] * len(found)
+            done = run(*options, KHORO_TEST_FLIP_BYTE=str(ranks), **way)
+            assert done.returncode == 0
 
 
 def refuses():
@@ -58,13 +195,23 @@ def refuses():
                            (["-o", "mulsum"], "mulsum"), (["-d", "quad"], "quad"),
                            (["-o", "band", "-d", "half"], "integer"), (["-b", "x"], "'x'"),
                            (["-b", "2", "-e", "1"], "-b"), (["-n", "0"], "--iters"),
-                           (["-i", "0"], "-i"), (["--wrong"], "--wrong")):
+                           (["-i", "0"], "-i"), (["-r", "-2"], "'-2'"), (["-r", "x"], "'x'"),
+                           (["--wrong"], "--wrong")):
         done = run(*options)
         assert done.returncode == 2 and words in done.stderr and not rows(done.stdout)
     done = run("-t", "2", "-J", "/nowhere/table.json", "-b", "8", "-e", "8")
     assert done.returncode == 1 and "/nowhere/table.json" in done.stderr
-    done = run("-t", "2", "-e", "4000000G")
-    assert done.returncode == 1 and "-e" in done.stderr
+    done = run("-t", "2", "-e", "4000000G", "-n", "1")
+    if name == "barrier":
+        assert done.returncode == 0
+    else:
+        assert done.returncode == 1 and "-e" in done.stderr
+    if name in WITH_ROOT:
+        done = run("-t", "2", "-r", "2", "-b", "8", "-e", "8")
+        assert done.returncode == 1 and "-r 2: " in done.stderr and not rows(done.stdout)
+    if name == "hypercube":
+        done = run("-t", "2", "-m", "2", "-b", "8", "-e", "8")
+        assert done.returncode == 2 and "-m 2: " in done.stderr and not rows(done.stdout)
 
 
 def liar():
@@ -75,18 +222,24 @@ def liar():
     assert "rank 0:" not in done.stdout and "Out of bounds values : 2 FAILED" in done.stdout
 
 
+def impatient():
+    done = run("-t", "3", "-n", "1", "-c", "20")  # the late rank is late enough in one of them
+    assert done.returncode == 1
+    assert re.search(r"# rank \d: left \d of 3 barriers before every rank had come", done.stdout)
+
+
 def few_threads():
     """Threads run out while ranks join, or when they shall run: words, and no rank that waits for
     the one that could not be started."""
-    khoro = launcher.pop()
     for alone, parallel, left in ((True, "0", 1), (True, "1", 1), (False, "0", 4), (False, "1", 1)):
-        launcher[:] = [] if alone else [khoro, "run", "-n", "2", "--threads", "3", "--"]
-        os.environ["THREADS_LEFT"] = str(left)
+        launcher = [] if alone else launch(2, 3)
         begin = time.monotonic()
-        done = run("-t", "3", "-p", parallel, "-b", "8", "-e", "8", "-n", "1")
+        done = run("-t", "3", "-p", parallel, "-b", "8", "-e", "8", "-n", "1",
+                   launcher=launcher, THREADS_LEFT=str(left))
         assert done.returncode == 1 and "cannot start thread" in done.stderr
         assert "terminate" not in done.stderr
         assert time.monotonic() - begin < 50  # the init deadline is 60 s
 
 
-{"right": right, "refuses": refuses, "liar": liar, "few_threads": few_threads}[case]()
+{"right": right, "flipped": flipped, "refuses": refuses, "liar": liar, "impatient": impatient,
+ "few_threads": few_threads}[case]()
