@@ -75,6 +75,7 @@ class Machine {
   Span overlaid(const RankState& rank, Span span) const;
   Value* cell(RankState& rank, Buffer buffer, int chunk);
   History* history(RankState& rank, Buffer buffer, int chunk);
+  std::optional<int> input_at(int rank, Buffer buffer, int chunk) const;
   bool read(const Position& lane, const Stage& stage, Value* values);
   void store(const Position& lane, Span span, Value* values);
   bool equal_or_apart(const Position& lane, Span span);

@@ -39,6 +39,15 @@ Value* Machine::cell(RankState& rank, Buffer buffer, int chunk) {
   return &values[static_cast<std::size_t>(chunk)];
 }
 
+/// The chunk of its input that lies there before the rank writes: in place also under its output.
+std::optional<int> Machine::input_at(int rank, Buffer buffer, int chunk) const {
+  if (buffer == Buffer::input) return chunk;
+  const Collective& collective = world_.plan->collective;
+  if (buffer == Buffer::scratch || !world_.options.in_place || !collective.has_input(rank))
+    return std::nullopt;
+  return collective.in_place_input(rank, chunk, world_.plan->chunks);
+}
+
 /// False if an executor would not know how much to read.
 bool Machine::read(const Position& lane, const Stage& stage, Value* values) {
   RankState& rank = world_.ranks[static_cast<std::size_t>(lane.rank)];
@@ -49,10 +58,10 @@ bool Machine::read(const Position& lane, const Stage& stage, Value* values) {
     Value& value = values[chunk - stage.first];
     const Value* written = cell(rank, stage.buffer, chunk);
     if (written != nullptr && !written->defined) written = nullptr;
-    if (stage.buffer == Buffer::input) {
-      value = contribution(lane.rank, chunk);
+    if (const std::optional<int> input = input_at(lane.rank, stage.buffer, chunk)) {
+      value = contribution(lane.rank, *input);
       if (book_ != nullptr) book_->leaf(value, lane.rank);
-      if (written != nullptr && written->sum != value.sum)
+      if (stage.buffer == Buffer::input && written != nullptr && written->sum != value.sum)
         note(Fault::input_written, lane,
              fmt::format("reads input[{}], overwritten in place through output[{}]", chunk,
                          chunk + rank.shift));

@@ -89,9 +89,7 @@ void Machine::check_output(int rank, int chunk) {
 
 /// In place, an output that is never written holds the input, which may be what is required.
 bool Machine::lies_there(int rank, int chunk, const Requirement& required) {
-  if (!world_.options.in_place) return false;
-  const std::optional<int> input =
-      world_.plan->collective.in_place_input(rank, chunk, world_.plan->chunks);
+  const std::optional<int> input = input_at(rank, Buffer::output, chunk);
   return input && contribution(rank, *input).sum == required_sum(required);
 }
 
