@@ -296,12 +296,13 @@ class Preparation {
   KHORO_HD Outlook send() {
     Move& move = lane_.move;
     Sink& sink = new_message();
+    // No message of a plan is wider than a slot, whether it goes by a slot or not.
+    if (sink.bytes > engine_.payload_limit(sink.port)) return fail(Status::corrupt);
     if (move.lendable != nullptr && engine_.may_lend(sink.port, sink.bytes)) {
       if (engine_.acquire(sink.port, 0) == nullptr) return Outlook::waits;
       sink.kind = Sink::Kind::reference;
       sink.run.data = const_cast<std::byte*>(move.lendable);
     } else {
-      if (sink.bytes > engine_.payload_limit(sink.port)) return fail(Status::corrupt);
       std::byte* const room = engine_.acquire(sink.port, sink.bytes);
       if (room == nullptr) return Outlook::waits;
       sink.kind = Sink::Kind::send;

@@ -92,6 +92,30 @@ TEST_CASE("a message of another size is corrupt and touches nothing", "[executor
   }
 }
 
+TEST_CASE("a message wider than its plan says is not sent, by reference neither", "[executor]") {
+  Plan plan = test::plan_from(
+      "plan broadcast.wide ranks 2 chunks 2 root 0\n"
+      "rank 0\n"
+      "  lane 0\n"
+      "    read input[0:2] | send 1\n"
+      "rank 1\n"
+      "  lane 0\n"
+      "    recv 0 | write output[0:2]\n");
+  plan.widest_message = 1;
+  const std::vector<std::byte> input(128);
+  for (bool references : {false, true}) {
+    INFO("references " << references);
+    MemoryNetwork network({2, 64, references});
+    MemoryEnds ends(network, 0);
+    ExecutionOptions options;
+    options.reference_bytes = 1;
+    Execution sender(flatten(plan, 0), plan.collective, ends, options);
+    sender.start({{input.data(), nullptr}, 32, Dtype::f32, Reduction::sum, 7});
+    CHECK(sender.advance() == Progress::failed);
+    CHECK(sender.status() == Status::corrupt);
+  }
+}
+
 TEST_CASE("a message of another call is a mismatch", "[executor]") {
   Victim victim;
   victim.send(64, 8);
