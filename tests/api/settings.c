@@ -24,10 +24,12 @@ static void sum_is_right(khoroComm_t comm, int rank, int ranks) {
 }
 
 static void forced_algorithms(void) {
-  static const char* const names[] = {"ring", "one-shot", "two-shot", "double-tree"};
+  static const char* const names[] = {
+      "ring",        "one-shot",           "two-shot",        "two-way-ring",
+      "double-tree", "recursive-doubling", "halving-doubling"};
   OK(khoroSetLogCallback(keep_line, NULL));
   setenv("KHORO_LOG", "info", 1);
-  for (int i = 0; i < 4; ++i) {
+  for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
     char setting[64], line[64];
     snprintf(setting, sizeof setting, "allreduce:%s", names[i]);
     snprintf(line, sizeof line, "plan allreduce.%s ranks 3 program hash ", names[i]);
