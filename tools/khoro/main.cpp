@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <exception>
 #include <string_view>
+#include <system_error>
 
 #include "base/error.h"
 #include "commands.h"
@@ -36,11 +38,15 @@ int run(int argc, char** argv) {
   return status;
 }
 
+int output_is_cut_short(int error) {
+  fmt::print(stderr, "khoro: not all output could be written: {}\n", khoro::words_of_errno(error));
+  return khoro::tool::found_something;
+}
+
 /// So that a plan cut short by a full disk is not taken for the whole. Status as of the program.
 int finish_output(int status) {
   if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return status;
-  fmt::print(stderr, "khoro: not all output could be written: {}\n", khoro::words_of_errno());
-  return khoro::tool::found_something;
+  return output_is_cut_short(errno);
 }
 
 }  // namespace
@@ -53,6 +59,9 @@ int main(int argc, char** argv) {
     return error.code() == khoro::Code::invalid_argument ? khoro::tool::bad_usage
                                                          : khoro::tool::found_something;
   } catch (const std::exception& error) {
+    // A print throws where it fills the buffer and the disk has no room.
+    const auto* failure = dynamic_cast<const std::system_error*>(&error);
+    if (failure && std::ferror(stdout)) return output_is_cut_short(failure->code().value());
     fmt::print(stderr, "khoro: {}\n", error.what());
     return khoro::tool::found_something;
   }
