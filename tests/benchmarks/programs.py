@@ -20,6 +20,8 @@ REDUCTIONS = {"all_reduce", "reduce", "reduce_scatter"}
 WITH_ROOT = {"broadcast", "gather", "reduce", "scatter"}
 # Those whose count is that of one rank's share of the size.
 OF_SHARES = {"all_gather", "alltoall", "gather", "hypercube", "reduce_scatter", "scatter"}
+# Units that a rank gives in alltoallv, for each number of ranks from 1 on.
+UNITS = (1, 3, 5, 5, 5)
 NEVER_IN_PLACE = {"barrier", "sendrecv"}
 RANKS = (1, 2, 4, 8) if name == "hypercube" else (1, 2, 3, 4, 5)
 
@@ -68,14 +70,22 @@ def names_of(option):
     return re.search(rf"{option} [A-Z]+ (.*?) or all", help).group(1).split(", ")
 
 
+def counts_in(ranks):
+    """How many counts a size is made of."""
+    if name == "alltoallv":
+        return UNITS[ranks - 1]
+    return ranks if name in OF_SHARES else 1
+
+
 def check_sizes(table, ranks):
     """Sizes, counts and bandwidths are what nccl-tests make of them."""
     others = (ranks - 1) / ranks
     of_algorithm = others if name == "hypercube" else 1
-    of_bus = {"all_reduce": 2 * others, "hypercube": 1}.get(name, others if name in OF_SHARES else 1)
+    of_bus = {"all_reduce": 2 * others, "hypercube": 1, "alltoallv": 1 - 1 / counts_in(ranks)}.get(
+        name, others if name in OF_SHARES else 1)
     widths = {}
     for row in table["results"]:
-        elements = row["count"] * (ranks if name in OF_SHARES else 1)
+        elements = row["count"] * counts_in(ranks)
         if elements:
             assert row["size"] == elements * widths.setdefault(row["type"], row["size"] // elements)
         assert (row["in_place"] is None) == (name in NEVER_IN_PLACE)
@@ -95,8 +105,7 @@ def check_scan(table, ranks):
     assert seen(table, "type") == (names_of("--datatype") if data else ["none"])
     assert set(seen(table, "redop")) == set(names_of("--op") if name in REDUCTIONS else ["none"])
     floats = 2401 // 4 * data  # of the largest size
-    if name in OF_SHARES:
-        floats = floats // ranks * ranks
+    floats = floats // counts_in(ranks) * counts_in(ranks)
     assert max(row["size"] for row in table["results"] if row["type"] in ("float", "none")) == 4 * floats
 
 
