@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// What single elements become: types, reductions, rounding and overflow.
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "support/catch.h"
+#include "support/play_cases.h"
+
+using namespace khoro;
+using namespace khoro::test;
+
+namespace {
+
+/// The row of that name; fails the test if the library has none.
+template <class Rows>
+auto named(const Rows& rows, std::string_view name) {
+  for (const auto& row : rows)
+    if (row.name == name) return row;
+  throw std::runtime_error("no row is named " + std::string(name));
+}
+Dtype dtype_named(std::string_view name) { return named(dtypes(), name).dtype; }
+Reduction reduction_named(std::string_view name) { return named(reductions(), name).reduction; }
+
+/// One element in memory.
+using Element = std::vector<std::byte>;
+
+template <class T>
+Element element_of(T value) {
+  Element element(sizeof value);
+  std::memcpy(element.data(), &value, sizeof value);
+  return element;
+}
+
+/// A number that the type has.
+Element element_of(Dtype dtype, double value) {
+  if (dtype == Dtype::f64) return element_of(value);
+  if (dtype == Dtype::f32) return element_of(static_cast<float>(value));
+  if (const SmallFormat* format = small_format(dtype)) {
+    const unsigned code = format->code(value);
+    if (find(dtype)->bytes == 1) return element_of(static_cast<std::uint8_t>(code));
+    return element_of(static_cast<std::uint16_t>(code));
+  }
+  Element whole = element_of(static_cast<std::int64_t>(value));
+  whole.resize(find(dtype)->bytes);
+  return whole;
+}
+
+/// Every rank gives one element, `count` times over, and gets `expected` as often, by any algorithm
+/// of each collective that reduces.
+void reduce_to(Dtype dtype, Reduction reduction, const std::vector<Element>& given,
+               const Element& expected, std::size_t count) {
+  const int ranks = static_cast<int>(given.size());
+  const auto times = [](const Element& element, std::size_t count) {
+    std::vector<std::byte> all;
+    for (std::size_t i = 0; i < count; ++i) all.insert(all.end(), element.begin(), element.end());
+    return all;
+  };
+  for (CollectiveKind kind :
+       {CollectiveKind::allreduce, CollectiveKind::reduce, CollectiveKind::reducescatter})
+    for (const Algorithm* way : ways_of(kind)) {
+      Case what;
+      what.kind = kind;
+      what.dtype = dtype;
+      what.reduction = reduction;
+      what.ranks = ranks;
+      what.root = ranks - 1;
+      what.count = count;
+      what.forced = way;
+      INFO(text(what));
+      CHECK(on_ranks(Living::processes, ranks, settings_of(what, case_settings),
+                     [&](khoroComm_t comm, int rank) {
+                       const Collective collective = what.collective();
+                       const auto blocks = static_cast<std::size_t>(collective.input_blocks());
+                       const auto in = times(given[std::size_t(rank)], count * blocks);
+                       std::vector<std::byte> out = times(expected, count);
+                       for (std::byte& byte : out) byte = ~byte;
+                       succeed(make_call(what, rank, in.data(), out.data(), comm), text(what));
+                       if (collective.has_output(rank))
+                         expect(out == times(expected, count), text(what) + ": another number");
+                     }));
+    }
+}
+
+bool is_float(const DtypeRow& row) { return !row.integer; }
+
+}  // namespace
+
+TEST_CASE("one rank gets back what it gives at every count", "[api]") {
+  std::vector<Case> cases;
+  for (const char* reduction : {"sum", "avg"})
+    for (std::size_t count = 1; count <= 4100; ++count) {
+      Case what;
+      what.kind = CollectiveKind::allreduce;
+      what.dtype = dtype_named("bf16");
+      what.reduction = reduction_named(reduction);
+      what.count = count;
+      cases.push_back(what);
+    }
+  for (const DtypeRow& dtype : dtypes())
+    for (const ReductionRow& reduction : reductions())
+      for (const Algorithm* way : ways_of(CollectiveKind::allreduce))
+        for (std::size_t count : {1, 2, 31, 127, 128, 129, 1023, 1025, 4100}) {
+          if (!applies(reduction.reduction, dtype.dtype)) continue;
+          Case what;
+          what.kind = CollectiveKind::allreduce;
+          what.dtype = dtype.dtype;
+          what.reduction = reduction.reduction;
+          what.count = count;
+          what.forced = way;
+          what.seed = count;
+          cases.push_back(what);
+        }
+  play_cases(Living::processes, cases);
+}
+
+TEST_CASE("an average is the sum divided once, whatever the count", "[api]") {
+  for (const DtypeRow& dtype : dtypes())
+    for (int ranks : {2, 3}) {
+      if (!is_float(dtype)) continue;
+      // (1 + 2) / 2 and (1 + 2 + 3) / 3
+      const Element expected = element_of(dtype.dtype, ranks == 2 ? 1.5 : 2);
+      INFO(dtype.name << ", " << ranks << " ranks");
+      CHECK(on_ranks(Living::processes, ranks, "", [&](khoroComm_t comm, int rank) {
+        for (std::size_t count = 1; count <= 130; ++count) {
+          Case what;
+          what.kind = CollectiveKind::allreduce;
+          what.dtype = dtype.dtype;
+          what.reduction = Reduction::avg;
+          what.ranks = ranks;
+          what.count = count;
+          std::vector<std::byte> buffer;
+          const Element mine = element_of(dtype.dtype, rank + 1);
+          for (std::size_t i = 0; i < count; ++i)
+            buffer.insert(buffer.end(), mine.begin(), mine.end());
+          succeed(make_call(what, rank, buffer.data(), buffer.data(), comm), text(what));
+          for (std::size_t i = 0; i < count; ++i)
+            expect(std::memcmp(buffer.data() + i * dtype.bytes, expected.data(), dtype.bytes) == 0,
+                   text(what) + ": element " + std::to_string(i) + " is another number");
+        }
+      }));
+    }
+}
+
+TEST_CASE("averages of two and three ranks are right at every small count", "[api]") {
+  std::vector<Case> cases;
+  for (const char* dtype : {"f32", "f16", "bf16"})
+    for (const Algorithm* way : ways_of(CollectiveKind::allreduce))
+      for (int ranks : {2, 3})
+        for (std::size_t count = 1; count <= 130; ++count) {
+          Case what;
+          what.kind = CollectiveKind::allreduce;
+          what.dtype = dtype_named(dtype);
+          what.reduction = Reduction::avg;
+          what.ranks = ranks;
+          what.count = count;
+          what.forced = way;
+          what.seed = count;
+          cases.push_back(what);
+        }
+  play_cases(Living::threads, cases);
+}
+
+TEST_CASE("an average of half floats overflows only where its 32-bit sum does", "[api]") {
+  constexpr std::size_t ranks = 10;
+  const auto f16 = element_of(std::uint16_t{0x7b53});  // 60000
+  reduce_to(dtype_named("f16"), Reduction::avg, std::vector<Element>(ranks, f16), f16, 5);
+  const auto largest = element_of(std::uint16_t{0x7f7f});
+  const auto infinity = element_of(std::uint16_t{0x7f80});
+  reduce_to(dtype_named("bf16"), Reduction::avg, std::vector<Element>(ranks, largest), infinity, 5);
+}
+
+TEST_CASE("integers wrap in two's complement", "[api]") {
+  const auto check = [](const char* dtype, const char* reduction, std::int64_t a, std::int64_t b,
+                        std::int64_t expected) {
+    const Dtype type = dtype_named(dtype);
+    const auto element = [&](std::int64_t value) {
+      Element bytes = element_of(value);
+      bytes.resize(find(type)->bytes);
+      return bytes;
+    };
+    reduce_to(type, reduction_named(reduction), {element(a), element(b)}, element(expected), 37);
+  };
+  check("i8", "sum", 120, 100, -36);
+  check("u8", "sum", 200, 100, 44);
+  check("i32", "sum", 2147483647, 1, -2147483648);
+  check("u8", "prod", 16, 17, 16);
+  check("i64", "sum", INT64_MAX, 1, INT64_MIN);
+  check("u32", "sum", 4294967295, 2, 1);
+}
+
+TEST_CASE("two doubles in place are right with every algorithm", "[api]") {
+  std::vector<Case> cases;
+  for (int ranks = 2; ranks <= 9; ++ranks)
+    for (const Algorithm* way : ways_of(CollectiveKind::allreduce))
+      for (std::size_t count = 1; count <= 12; ++count) {
+        Case what;
+        what.kind = CollectiveKind::allreduce;
+        what.dtype = Dtype::f64;
+        what.ranks = ranks;
+        what.count = count;
+        what.in_place = true;
+        what.forced = way;
+        what.seed = count;
+        cases.push_back(what);
+      }
+  play_cases(Living::processes, cases);
+}

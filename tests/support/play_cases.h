@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/case_calls.h"
+#include "support/catch.h"
+#include "support/expectation.h"
+#include "support/fleet.h"
+#include "support/guarded_buffers.h"
+
+namespace khoro::test {
+
+inline constexpr const char* case_settings = "KHORO_SLOT_BYTES=4096;KHORO_DEADLINE=60s";
+
+/// The algorithms of a collective, and null for the library's choice.
+inline std::vector<const Algorithm*> ways_of(CollectiveKind kind) {
+  std::vector<const Algorithm*> ways{nullptr};
+  for (const Algorithm* row : algorithms())
+    if (row->collective == kind) ways.push_back(row);
+  return ways;
+}
+
+/// Plays one case on one rank; throws when it goes wrong.
+inline void play_case(const Case& what, Expectation& expected, int rank, khoroComm_t comm) {
+  GuardedBuffers buffers;
+  buffers.lay_out(what, rank, expected.input(rank));
+  succeed(make_call(what, rank, buffers.input(), buffers.output(), comm), text(what));
+  expect(expected.right(rank, buffers.output()), text(what) + ": the output has other bits");
+  expect(buffers.rest_intact(), text(what) + ": something beside the output was written");
+}
+
+/// Plays all of them, those of as many ranks and one algorithm on one communicator.
+inline void play_cases(Living living, const std::vector<Case>& cases) {
+  Settings settings;
+  settings.choose(case_settings);
+  PlanBook book(settings);
+  const ElementPools pools;
+  std::map<std::pair<int, const Algorithm*>, std::vector<Case>> by_communicator;
+  for (const Case& what : cases) by_communicator[{what.ranks, what.forced}].push_back(what);
+  REQUIRE_FALSE(by_communicator.empty());
+  for (const auto& [communicator, played] : by_communicator) {
+    std::vector<std::unique_ptr<Expectation>> expected;
+    for (const Case& what : played)
+      expected.push_back(std::make_unique<Expectation>(what, book, pools));
+    INFO(text(played.front()) << " and " << played.size() - 1 << " more");
+    CHECK(on_ranks(living, communicator.first, settings_of(played.front(), case_settings),
+                   [&](khoroComm_t comm, int rank) {
+                     for (std::size_t i = 0; i < played.size(); ++i)
+                       play_case(played[i], *expected[i], rank, comm);
+                   }));
+  }
+}
+
+}  // namespace khoro::test
