@@ -18,9 +18,14 @@ namespace {
 
 void HandleTable::give_up(Entry& entry, std::uint32_t use) {
   if (use != claimed) return entry.use.store(use, std::memory_order_release);
+  if (entry.background.load(std::memory_order_acquire) == Background::runs)
+    throw Error(
+        Code::invalid_usage,
+        "a split of this communicator is under way; call khoroCommGetAsyncError until it no "
+        "longer says khoroInProgress");
   throw Error(Code::invalid_usage,
-              "another thread is in a call on this communicator; let one thread at a time use it, "
-              "or make a communicator for each");
+              "another thread is in a call on this communicator, or the group holds two splits of "
+              "it; let one thread at a time use it, or make a communicator for each");
 }
 
 HandleTable::Claim HandleTable::claim_if(Entry& entry, const std::atomic<std::uint32_t>& generation,

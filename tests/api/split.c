@@ -176,8 +176,10 @@ static void given_up(khoroComm_t comm, int rank, int ranks) {
   if (rank == 0) {
     CHECK_RESULT(khoroInProgress, khoroCommSplit(comm, 0, 0, &child, &config));
     CHECK(async_error(comm) == khoroInProgress);
-    CHECK_REFUSED(khoroInvalidUsage, "another thread", khoroBarrier(comm, NULL));
-    CHECK_REFUSED(khoroInvalidUsage, "another thread", khoroCommDestroy(comm));
+    CHECK_REFUSED(khoroInvalidUsage, "split of this communicator is under way",
+                  khoroBarrier(comm, NULL));
+    CHECK_REFUSED(khoroInvalidUsage, "split of this communicator is under way",
+                  khoroCommDestroy(comm));
     const double start = seconds();
     OK(khoroCommDestroy(child));
     CHECK(seconds() - start < soon);
@@ -232,7 +234,7 @@ static void one_split_of_each_in_a_group(void) {
   OK(khoroGroupStart());
   OK(khoroCommSplit(comm, 0, 0, &first, NULL));
   OK(khoroCommSplit(comm, 1, 0, &second, NULL));
-  CHECK_RESULT(khoroInvalidUsage, khoroGroupEnd());
+  CHECK_REFUSED(khoroInvalidUsage, "the group holds two splits", khoroGroupEnd());
   CHECK(!first && !second);
   OK(khoroBarrier(comm, NULL));
   OK(khoroCommDestroy(comm));
