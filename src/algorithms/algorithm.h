@@ -37,6 +37,8 @@ struct Algorithm {
   int least_slots = 1;
   /// See Plan.
   bool lends_in_place = true;
+  /// It folds every output from the left in rank order 0..n-1.
+  bool rank_order = false;
   /// It cannot do blocks that differ in length: it keeps many of them together in scratch.
   bool equal_blocks = false;
   /// What cost() computes, for people: P ranks, S bytes of the whole vector.

@@ -40,6 +40,7 @@ extern const Algorithm one_shot_allreduce = {
     .collective = CollectiveKind::allreduce,
     .least_slots = 1,
     .lends_in_place = false,
+    .rank_order = true,
     .rounds = "1",
     .sent = "(P-1) S",
     .chunks = one_chunk,

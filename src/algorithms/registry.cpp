@@ -19,6 +19,7 @@ extern const Algorithm binomial_broadcast, binomial_reduce, binomial_gather, bin
 extern const Algorithm scatter_allgather_broadcast;
 extern const Algorithm chain_broadcast, chain_reduce;
 extern const Algorithm linear_gather, linear_scatter, linear_alltoall;
+extern const Algorithm linear_reduce, linear_reducescatter;
 extern const Algorithm pairwise_alltoall;
 extern const Algorithm bruck_allgather, bruck_alltoall;
 extern const Algorithm dissemination_barrier;
@@ -39,9 +40,11 @@ constexpr const Algorithm* rows[] = {
     &bruck_allgather,
     &ring_allgather,
     &two_way_ring_allgather,
+    &linear_reducescatter,
     &ring_reducescatter,
     &two_way_ring_reducescatter,
     &dissemination_barrier,
+    &linear_reduce,
     &binomial_reduce,
     &chain_reduce,
     &linear_gather,

@@ -43,6 +43,7 @@ extern const Algorithm two_shot_allreduce = {
     .name = "two-shot",
     .collective = CollectiveKind::allreduce,
     .least_slots = 2,
+    .rank_order = true,
     .rounds = "2",
     .sent = "2(P-1)/P S",
     .chunks = one_chunk_per_rank,

@@ -102,7 +102,9 @@ std::uint64_t Collective::hash() const noexcept {
   std::uint64_t hash = combine(static_cast<std::uint64_t>(kind), static_cast<std::uint64_t>(ranks));
   hash = combine(hash, has_root() ? static_cast<std::uint64_t>(root) : 0);
   hash = combine(hash, reduces() && average);
-  return unequal ? combine(hash, 1) : hash;
+  const std::uint64_t more = static_cast<std::uint64_t>(unequal) |
+                             static_cast<std::uint64_t>(reduces() && rank_order) << 1;
+  return more != 0 ? combine(hash, more) : hash;
 }
 
 }  // namespace khoro

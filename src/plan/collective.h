@@ -45,6 +45,9 @@ struct Collective {
   bool average = false;
   /// Blocks may differ in length.
   bool unequal = false;
+  /// The contributions are folded from the left in rank order. Whoever asks for it carries partial
+  /// results in the accumulator's type, so that what is stored or sent in between changes nothing.
+  bool rank_order = false;
 
   bool reduces() const noexcept {
     return kind == CollectiveKind::allreduce || kind == CollectiveKind::reducescatter ||

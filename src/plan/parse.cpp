@@ -168,7 +168,10 @@ void Parser::header(Words& words) {
     words.expect("root");
     collective.root = words.number("root", 0, collective.ranks - 1);
   }
-  if (collective.reduces()) collective.average = words.take("average");
+  if (collective.reduces()) {
+    collective.average = words.take("average");
+    collective.rank_order = words.take("rank-order");
+  }
   words.expect_end();
   count_cells(std::int64_t{collective.ranks} * plan_.chunks);
   header_line_ = line_;

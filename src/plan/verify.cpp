@@ -11,9 +11,9 @@ namespace khoro {
 namespace {
 
 // In the order of the enumeration.
-constexpr std::array<std::string_view, 9> fault_names = {
-    "malformed", "pairing",       "wrong value", "unequal order", "deadlock",
-    "race",      "input written", "left over",   "no barrier"};
+constexpr std::array<std::string_view, 10> fault_names = {
+    "malformed", "pairing", "wrong value",   "unequal order", "wrong order",
+    "deadlock",  "race",    "input written", "left over",     "no barrier"};
 
 }  // namespace
 

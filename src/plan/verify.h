@@ -29,6 +29,7 @@ enum class Fault : std::uint8_t {
   pairing,        // a message whose size or kind its receiver does not expect
   wrong_value,    // an output chunk lacks, doubles or adds a contribution, or is scaled wrongly
   unequal_order,  // ranks hold the same contributions folded in different orders
+  wrong_order,    // folded otherwise than from the left in rank order, which was asked for
   deadlock,
   race,
   input_written,  // or read after output, the same memory in place, was written
@@ -62,7 +63,7 @@ struct Outcome {
   /// Output chunks that hold something else than what is required; nothing is said when it hangs.
   std::vector<Chunk> wrong;
   /// Output chunks that hold the right contributions, folded in another order than on the lowest
-  /// rank that has the chunk.
+  /// rank that has the chunk, or than in rank order where that was asked for.
   std::vector<Chunk> unequal;
 };
 

@@ -12,6 +12,8 @@ constexpr int any = RuleRow::any_ranks;
 /// Up to here the blocks of half of the ranks, of an element each, go into the least slot.
 constexpr int blocks_of_a_slot = 512;
 
+constexpr std::string_view in_rank_order = "exact: folds in rank order, and rounds once";
+
 constexpr RuleRow rows[] = {
     {CollectiveKind::allreduce, 1, RuleRow::any_bytes, "one-shot", "one rank copies"},
     {CollectiveKind::allreduce, 8, 4 * kib, "one-shot", "one round, and the bytes are few"},
@@ -19,13 +21,16 @@ constexpr RuleRow rows[] = {
     {CollectiveKind::allreduce, any, 256 * kib, "double-tree", "rounds grow as log P"},
     {CollectiveKind::allreduce, any, RuleRow::any_bytes, "ring",
      "least bytes, two channels a rank"},
+    {CollectiveKind::allreduce, any, RuleRow::any_bytes, "two-shot", in_rank_order, true},
     {CollectiveKind::broadcast, any, 64 * kib, "binomial", "rounds grow as log P"},
     {CollectiveKind::broadcast, any, RuleRow::any_bytes, "chain", "no rank sends more than once"},
     {CollectiveKind::allgather, any, RuleRow::any_bytes, "ring", "least bytes"},
     {CollectiveKind::reducescatter, any, RuleRow::any_bytes, "ring", "least bytes"},
+    {CollectiveKind::reducescatter, any, RuleRow::any_bytes, "linear", in_rank_order, true},
     {CollectiveKind::barrier, any, RuleRow::any_bytes, "dissemination", "rounds grow as log P"},
     {CollectiveKind::reduce, any, 64 * kib, "binomial", "rounds grow as log P"},
     {CollectiveKind::reduce, any, RuleRow::any_bytes, "chain", "no rank sends more than once"},
+    {CollectiveKind::reduce, any, RuleRow::any_bytes, "linear", in_rank_order, true},
     {CollectiveKind::gather, 8, RuleRow::any_bytes, "linear", "one round, and few ranks"},
     {CollectiveKind::gather, blocks_of_a_slot, 256 * kib, "binomial", "rounds grow as log P"},
     {CollectiveKind::gather, any, RuleRow::any_bytes, "linear", "no byte goes twice"},
@@ -46,7 +51,9 @@ bool runs_with(const Algorithm& algorithm, int ranks, int slots) noexcept {
 }
 
 bool can_do(const Algorithm& algorithm, const Collective& collective) noexcept {
-  return algorithm.collective == collective.kind && !(collective.unequal && algorithm.equal_blocks);
+  return algorithm.collective == collective.kind &&
+         !(collective.unequal && algorithm.equal_blocks) &&
+         !(collective.rank_order && !algorithm.rank_order);
 }
 
 Choice choose(const Collective& collective, std::size_t bytes, const Topology&,
@@ -59,12 +66,14 @@ Choice choose(const Collective& collective, std::size_t bytes, const Topology&,
     return runs_with(*choice.algorithm, collective.ranks, slots) &&
            can_do(*choice.algorithm, collective);
   };
+  const auto is_for = [&](const RuleRow& row) {
+    return row.collective == collective.kind && (collective.rank_order || !row.rank_order);
+  };
   for (const RuleRow& row : rows)
-    if (row.collective == collective.kind && collective.ranks <= row.most_ranks &&
-        bytes <= row.most_bytes && take(row))
+    if (is_for(row) && collective.ranks <= row.most_ranks && bytes <= row.most_bytes && take(row))
       return choice;
   for (std::size_t i = std::size(rows); i-- > 0;)
-    if (rows[i].collective == collective.kind && take(rows[i])) return choice;
+    if (is_for(rows[i]) && take(rows[i])) return choice;
   return choice;
 }
 

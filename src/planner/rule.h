@@ -19,6 +19,8 @@ struct RuleRow {
   std::size_t most_bytes = any_bytes;  // of the whole vector
   std::string_view algorithm;
   std::string_view why;
+  /// It is for those alone who ask for a fold in rank order.
+  bool rank_order = false;
 };
 
 /// The default rule. Of the lines that fit a call the first one decides; one always fits.

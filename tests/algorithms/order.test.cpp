@@ -15,7 +15,42 @@ std::vector<std::string> first_output(std::string_view algorithm, int ranks) {
   return test::walk(plan).outputs.front();
 }
 
+/// "(((0.5+1.5)+2.5)+3.5)"
+std::string left_fold(int ranks, int chunk) {
+  const std::string part = "." + std::to_string(chunk);
+  std::string text = "0" + part;
+  for (int rank = 1; rank < ranks; ++rank)
+    text = "(" + text + "+" + std::to_string(rank) + part + ")";
+  return text;
+}
+
+bool folds_in_rank_order(const Plan& plan) {
+  const test::Walk walk = test::walk(plan);
+  for (int rank = 0; rank < plan.collective.ranks; ++rank)
+    for (int chunk = 0; chunk < plan.collective.output_chunks(plan.chunks); ++chunk) {
+      const auto need = plan.collective.requirement(rank, chunk, plan.chunks);
+      if (need && walk.outputs[std::size_t(rank)][std::size_t(chunk)] !=
+                      left_fold(plan.collective.ranks, need->chunk))
+        return false;
+    }
+  return walk.finished;
+}
+
 }  // namespace
+
+TEST_CASE("an algorithm folds all it does in rank order from the left, or says that it does not",
+          "[algorithms]") {
+  for (const Algorithm* algorithm : algorithms()) {
+    if (!Collective{algorithm->collective}.reduces()) continue;
+    INFO(name(algorithm->collective) << " " << algorithm->name);
+    bool always = true;
+    for (int ranks = 1; ranks <= 17; ++ranks)
+      for (int root = 0; root < (Collective{algorithm->collective}.has_root() ? ranks : 1); ++root)
+        always &= folds_in_rank_order(make_plan(*algorithm, {algorithm->collective, ranks, root},
+                                                Topology::one_machine(ranks), Shape{}));
+    CHECK(always == algorithm->rank_order);
+  }
+}
 
 TEST_CASE("one-shot and two-shot fold in rank order from the left", "[algorithms]") {
   CHECK(first_output("one-shot", 4) == std::vector<std::string>{"(((0.0+1.0)+2.0)+3.0)"});

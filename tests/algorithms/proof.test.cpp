@@ -15,6 +15,9 @@ void for_every_plan(int ranks, const auto& look) {
   for (const Algorithm* algorithm : algorithms()) {
     std::vector<Collective> collectives = {{algorithm->collective, ranks}};
     if (collectives[0].reduces()) collectives.push_back({algorithm->collective, ranks, 0, true});
+    if (algorithm->rank_order)
+      for (bool average : {false, true})
+        collectives.push_back({algorithm->collective, ranks, ranks - 1, average, false, true});
     if (collectives[0].has_root())
       for (int root = 1; root < ranks; root += std::max(ranks - 2, 1))  // 1 and the last
         collectives.push_back({algorithm->collective, ranks, root});
@@ -37,6 +40,22 @@ TEST_CASE("every algorithm is proved for 1..64 ranks, in place and not, by copy 
                                  << failure.found.diagnostic.place << ": "
                                  << failure.found.diagnostic.message);
     });
+}
+
+TEST_CASE("an algorithm that does not fold in rank order is none for who asks for it",
+          "[algorithms]") {
+  for (const Algorithm* algorithm : algorithms()) {
+    if (!Collective{algorithm->collective}.reduces() || algorithm->rank_order) continue;
+    for (bool average : {false, true}) {
+      Collective collective{algorithm->collective, 5, 0, average};
+      Plan plan = make_plan(*algorithm, collective, Topology::one_machine(5), Shape{});
+      plan.collective.rank_order = true;
+      INFO(plan.name());
+      const Verdict verdict = verify(plan, {.slots = algorithm->least_slots});
+      REQUIRE(verdict.found);
+      CHECK(verdict.found->fault == Fault::wrong_order);
+    }
+  }
 }
 
 TEST_CASE("what an algorithm excludes is a fault", "[algorithms]") {

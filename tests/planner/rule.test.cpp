@@ -56,7 +56,10 @@ TEST_CASE("every line of the default rule names an algorithm and decides some ca
   for (const RuleRow& row : default_rule()) {
     INFO(name(row.collective) << " " << row.algorithm);
     REQUIRE(find_algorithm(row.collective, row.algorithm) != nullptr);
-    const Choice choice = chosen(row.collective, std::min(row.most_ranks, 1000), row.most_bytes);
+    Collective collective{row.collective, std::min(row.most_ranks, 1000)};
+    collective.rank_order = row.rank_order;
+    const Choice choice =
+        choose(collective, row.most_bytes, Topology::one_machine(collective.ranks), Shape{}.slots);
     CHECK(choice.why == row.why);
     CHECK(choice.algorithm->name == row.algorithm);
   }
@@ -73,4 +76,21 @@ TEST_CASE("an allreduce is one-shot when small, a ring when large, a tree among 
   CHECK(name(8, (4 << 20) + 1) == "ring");
   CHECK(name(9, 8) == "double-tree");
   CHECK(name(64, 1 << 20) == "ring");
+}
+
+TEST_CASE("who asks for a fold in rank order gets an algorithm that does it", "[planner]") {
+  for (CollectiveKind kind :
+       {CollectiveKind::allreduce, CollectiveKind::reducescatter, CollectiveKind::reduce})
+    for (int ranks : {1, 2, 8, 9, 64, 4096})
+      for (bool unequal : {false, true})
+        for (int slots : {1, 2, 8})
+          for (std::size_t bytes : {std::size_t{0}, std::size_t{4096}, std::size_t{1} << 40}) {
+            const Collective collective{kind, ranks, 0, false, unequal, true};
+            INFO(name(kind) << ", " << ranks << " ranks, " << bytes << " bytes, " << slots
+                            << " slots");
+            const Choice choice = choose(collective, bytes, Topology::one_machine(ranks), slots);
+            CHECK(choice.algorithm->rank_order);
+            CHECK(can_do(*choice.algorithm, collective));
+            CHECK(runs_with(*choice.algorithm, ranks, slots));
+          }
 }

@@ -85,6 +85,10 @@ Finding compare(const Plan& plan, const Suspect& suspect, const Book& book) {
     return {fmt::format("is folded as {}, and as {} on a lower rank (' and \" mark roundings)",
                         book.tree(suspect.got.order), book.tree(suspect.reference.order)),
             std::nullopt};
+  if (suspect.out_of_order)
+    return {fmt::format("is folded as {}, and must be folded from the left in rank order",
+                        book.tree(suspect.got.order)),
+            std::nullopt};
   if (suspect.required->from == Requirement::all_ranks) return compare_reduced(plan, suspect, book);
   return compare_copied(suspect, book);
 }

@@ -16,6 +16,7 @@ struct Suspect {
   Value got;
   Value reference;             // of an unequal order: what the lowest rank holds
   bool premultiplied = false;  // factors belong into the sum
+  bool out_of_order = false;   // it is no left fold in rank order
 };
 
 /// Says by the exact book of a second run what is wrong with an output, and points to the step.

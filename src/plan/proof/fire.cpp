@@ -166,6 +166,7 @@ void Machine::divide(const Position& lane) {
 void Machine::round_accumulator() {
   if (!unrounded_) return;
   unrounded_ = false;
+  if (world_.plan->collective.rank_order) return;
   for (std::size_t i = 0; i < chunks_; ++i) {
     const std::uint64_t order = accumulator_[i].order;
     round_to_carry(accumulator_[i]);

@@ -94,6 +94,7 @@ class Machine {
   void check_barrier();
   void suspect(Fault fault, const Suspect& suspect);
   std::uint64_t required_sum(const Requirement& required);
+  std::uint64_t rank_order(std::int32_t chunk) const;
 
   // faults.cpp: the first fault is kept. `stop` and `malformed` end the run and return false.
   void note(Fault fault, std::optional<StepAt> where, std::string place, std::string message);

@@ -85,6 +85,8 @@ void Machine::check_output(int rank, int chunk) {
   if (!first.defined) first = got;
   if (first.order != got.order)
     suspect(Fault::unequal_order, {where, required, got, first, premultiplied_});
+  else if (world_.plan->collective.rank_order && got.order != rank_order(required->chunk))
+    suspect(Fault::wrong_order, {where, required, got, {}, premultiplied_, true});
 }
 
 /// In place, an output that is never written holds the input, which may be what is required.
@@ -103,7 +105,7 @@ void Machine::suspect(Fault fault, const Suspect& suspect) {
     found.rank = suspect.where.rank;
     found.chunk = suspect.where.chunk;
   }
-  (fault == Fault::unequal_order ? found.outcome.unequal : found.outcome.wrong)
+  (fault == Fault::wrong_value ? found.outcome.wrong : found.outcome.unequal)
       .push_back(suspect.where);
 }
 
@@ -122,6 +124,23 @@ std::uint64_t Machine::required_sum(const Requirement& required) {
   }
   if (world_.plan->collective.average) sum = times(*sum, scale_factor);
   return *sum;
+}
+
+/// The order of the contributions folded from the left, rank 0 first, as the output holds it.
+std::uint64_t Machine::rank_order(std::int32_t chunk) const {
+  const Collective& collective = world_.plan->collective;
+  Value value;
+  for (int rank = 0; rank < collective.ranks; ++rank) {
+    Value part = contribution(rank, chunk);
+    if (premultiplied_) premultiply(part, rank);
+    if (rank == 0)
+      value = part;
+    else
+      fold(value, part);
+  }
+  if (collective.average) scale(value);
+  round_to_dtype(value);
+  return value.order;
 }
 
 /// A rank's end must come after every rank's start.

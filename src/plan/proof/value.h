@@ -69,8 +69,8 @@ constexpr void premultiply(Value& value, int rank) noexcept {
   value.order = mix(value.order ^ premul_spice);
   value.carry = true;
 }
-/// Of an accumulator that is stored or sent. Values already rounded do not change in the carry
-/// type, which holds every value of the dtype.
+/// Of an accumulator that is stored or sent, unless partial results are of its own type. Values
+/// already rounded do not change in the carry type, which holds every value of the dtype.
 constexpr void round_to_carry(Value& value) noexcept {
   value.order = mix(value.order ^ carry_spice);
 }
