@@ -22,14 +22,14 @@ constexpr std::array dtype_rows{
 };
 
 constexpr std::array reduction_rows{
-    ReductionRow{Reduction::sum, "sum", "khoroSum", false},
-    ReductionRow{Reduction::prod, "prod", "khoroProd", false},
-    ReductionRow{Reduction::max, "max", "khoroMax", false},
-    ReductionRow{Reduction::min, "min", "khoroMin", false},
-    ReductionRow{Reduction::avg, "avg", "khoroAvg", false},
-    ReductionRow{Reduction::band, "band", "khoroBand", true},
-    ReductionRow{Reduction::bor, "bor", "khoroBor", true},
-    ReductionRow{Reduction::bxor, "bxor", "khoroBxor", true},
+    ReductionRow{Reduction::sum, "sum", "khoroSum", false, true},
+    ReductionRow{Reduction::prod, "prod", "khoroProd", false, true},
+    ReductionRow{Reduction::max, "max", "khoroMax", false, false},
+    ReductionRow{Reduction::min, "min", "khoroMin", false, false},
+    ReductionRow{Reduction::avg, "avg", "khoroAvg", false, true},
+    ReductionRow{Reduction::band, "band", "khoroBand", true, false},
+    ReductionRow{Reduction::bor, "bor", "khoroBor", true, false},
+    ReductionRow{Reduction::bxor, "bxor", "khoroBxor", true, false},
 };
 
 }  // namespace
@@ -53,9 +53,11 @@ bool applies(Reduction reduction, Dtype dtype) noexcept {
   return find(dtype)->integer || !find(reduction)->integers_only;
 }
 
-Carry carry_type(Dtype dtype, Reduction reduction) noexcept {
+Carry carry_type(Dtype dtype, Reduction reduction, Partials partials) noexcept {
   const DtypeRow* row = find(dtype);
-  return reduction == Reduction::avg ? row->average_carry : row->carry;
+  // Of floats the carry type of avg is that in which they are folded.
+  const bool widened = partials == Partials::f32 && !row->integer && find(reduction)->rounds;
+  return reduction == Reduction::avg || widened ? row->average_carry : row->carry;
 }
 
 std::size_t carry_bytes(Carry carry) noexcept {
@@ -81,9 +83,9 @@ std::size_t carry_bytes(Carry carry) noexcept {
   return 0;
 }
 
-Form carry_form(Dtype dtype, Reduction reduction) noexcept {
+Form carry_form(Dtype dtype, Reduction reduction, Partials partials) noexcept {
   // A carry type that is not the dtype is wider.
-  const bool same = carry_bytes(carry_type(dtype, reduction)) == find(dtype)->bytes;
+  const bool same = carry_bytes(carry_type(dtype, reduction, partials)) == find(dtype)->bytes;
   return same ? Form::dtype : Form::carry;
 }
 

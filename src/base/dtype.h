@@ -40,6 +40,9 @@ enum class Reduction : std::uint8_t {
 /// no caller can name.
 enum class Carry : std::uint8_t { i8, u8, i32, u32, i64, u64, i128, u128, f16, bf16, f32, f64 };
 
+/// In which type the partial sums and products of 16-bit floats travel and wait.
+enum class Partials : std::uint8_t { dtype, f32 };
+
 /// In which of the two types elements are: as the caller holds them, or as partial results travel.
 enum class Form : std::uint8_t { dtype, carry };
 
@@ -59,6 +62,8 @@ struct ReductionRow {
   std::string_view name;
   std::string_view constant;
   bool integers_only;
+  /// Two numbers may give one that has to be rounded.
+  bool rounds;
 };
 
 std::span<const DtypeRow> dtypes() noexcept;
@@ -70,9 +75,9 @@ const ReductionRow* find(Reduction reduction) noexcept;
 
 /// Below, both have a row.
 bool applies(Reduction reduction, Dtype dtype) noexcept;
-Carry carry_type(Dtype dtype, Reduction reduction) noexcept;
+Carry carry_type(Dtype dtype, Reduction reduction, Partials partials = Partials::dtype) noexcept;
 std::size_t carry_bytes(Carry carry) noexcept;
 /// Form::dtype where the carry type is the dtype itself.
-Form carry_form(Dtype dtype, Reduction reduction) noexcept;
+Form carry_form(Dtype dtype, Reduction reduction, Partials partials = Partials::dtype) noexcept;
 
 }  // namespace khoro

@@ -45,6 +45,14 @@ constexpr SettingRow table[] = {
     {"KHORO_ALGORITHM", text, "", "", Scope::job,
      "Forces an algorithm, by a name from `khoro plan list`; empty lets the library choose.",
      &S::algorithm},
+    {"KHORO_DETERMINISM", choice, "default", "default|exact", Scope::job,
+     "What the bits of a reduction depend on: with exact on the values of the ranks alone, "
+     "whatever "
+     "the algorithm, the size and the placement of ranks.",
+     &S::determinism},
+    {"KHORO_PARTIALS", choice, "dtype", "dtype|f32", Scope::job,
+     "In which type partial sums and products of 16-bit floats travel between ranks.",
+     &S::partials},
     {"KHORO_RANK", integer, "-1", "-1..1048575", Scope::launcher,
      "The first rank of this process, set by the launcher.", &S::rank},
     {"KHORO_SIZE", integer, "-1", "-1..1048576", Scope::launcher,

@@ -48,6 +48,8 @@ struct Settings {
   std::int64_t slots;
   std::int64_t slot_bytes;
   std::string algorithm;
+  std::string determinism;
+  std::string partials;
   // What a launcher says; -1 when it said nothing.
   std::int64_t rank;
   std::int64_t size;

@@ -34,6 +34,15 @@ void check_slots(const Algorithm& algorithm, int ranks, int slots) {
                   slots, name(algorithm.collective), algorithm.name, algorithm.least_slots));
 }
 
+/// For people: "one-shot, two-shot".
+std::string names_in_rank_order(CollectiveKind kind) {
+  std::string names;
+  for (const Algorithm* row : algorithms())
+    if (row->collective == kind && row->rank_order)
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", row->name);
+  return names;
+}
+
 Lane send_lane(int peer) { co_yield read(input(0)) | send(peer, point_to_point_index); }
 Lane recv_lane(int peer) { co_yield recv(peer, point_to_point_index) | write(output(0)); }
 
@@ -43,6 +52,8 @@ PlanTable::PlanTable(int rank, int ranks, const Settings& settings, Ends& ends)
     : rank_(rank),
       topology_(Topology::one_machine(ranks)),
       slots_(static_cast<int>(settings.slots)),
+      exact_(settings.determinism == "exact"),
+      partials_(exact_ || settings.partials == "f32" ? Partials::f32 : Partials::dtype),
       ends_(ends) {
   if (!settings.algorithm.empty()) force(settings.algorithm);
   if (settings.plan_file.empty())
@@ -54,7 +65,8 @@ PlanTable::PlanTable(int rank, int ranks, const Settings& settings, Ends& ends)
 /// Now, for all ranks together, and not at a call that only some of them may have reached.
 void PlanTable::check_slots_for_all() const {
   for (const Algorithm* row : algorithms()) {
-    const Collective collective{row->collective, topology_.ranks(), 0, false};
+    Collective collective{row->collective, topology_.ranks()};
+    collective.rank_order = exact_ && collective.reduces();
     const Choice choice = khoro::choose(collective, 0, topology_, slots_);
     check_slots(*choice.algorithm, collective.ranks, slots_);
   }
@@ -65,6 +77,11 @@ void PlanTable::force(const std::string& setting) {
   const auto kind = collective_named(std::string_view(setting).substr(0, colon));
   if (kind && colon != std::string::npos)
     forced_ = find_algorithm(*kind, setting.substr(colon + 1));
+  if (forced_ && exact_ && Collective{*kind}.reduces() && !forced_->rank_order)
+    throw Error(Code::invalid_argument,
+                fmt::format("KHORO_ALGORITHM={} with KHORO_DETERMINISM=exact: it does not fold in "
+                            "rank order; force one that does ({}), or none",
+                            setting, names_in_rank_order(*kind)));
   if (forced_) return check_slots(*forced_, topology_.ranks(), slots_);
   std::string names;
   for (const Algorithm* row : algorithms())
@@ -93,6 +110,12 @@ void PlanTable::read_given_plan(const std::string& path) {
   given_hash_ = hash_text(text);
 }
 
+Collective PlanTable::collective_of(const Signature& signature) const {
+  Collective collective = signature.collective(topology_.ranks());
+  collective.rank_order = exact_ && collective.reduces();
+  return collective;
+}
+
 Choice PlanTable::choose(const Signature& signature, const Collective& collective) const {
   Choice choice;
   if (given_ && given_->collective == collective) {
@@ -108,7 +131,7 @@ Choice PlanTable::choose(const Signature& signature, const Collective& collectiv
 }
 
 void PlanTable::check(const Signature& signature) const {
-  const Collective collective = signature.collective(topology_.ranks());
+  const Collective collective = collective_of(signature);
   if (!forced_ || forced_->collective != collective.kind || can_do(*forced_, collective)) return;
   throw Error(Code::invalid_argument,
               fmt::format("{}: KHORO_ALGORITHM={}:{} can only do blocks of equal length; force "
@@ -117,7 +140,7 @@ void PlanTable::check(const Signature& signature) const {
 }
 
 PlanTable::Entry& PlanTable::find(const Signature& signature) {
-  const Collective collective = signature.collective(topology_.ranks());
+  const Collective collective = collective_of(signature);
   const Choice choice = choose(signature, collective);
   for (Entry& entry : entries_)
     if (entry.algorithm == choice.algorithm && entry.collective == collective) return entry;
@@ -143,7 +166,9 @@ PlanTable::Entry& PlanTable::make(const Collective& collective, const Choice& ch
   }
   log(LogLevel::info, "rank {}: plan {} ranks {} program hash {:016x}: {}", rank_, name,
       collective.ranks, image.hash, choice.why);
-  entry.execution = std::make_unique<Execution>(std::move(image), collective, ends_);
+  ExecutionOptions options;
+  options.partials = partials_;
+  entry.execution = std::make_unique<Execution>(std::move(image), collective, ends_, options);
   return entries_.emplace_back(std::move(entry));
 }
 

@@ -30,7 +30,7 @@ class PlanTable {
   };
 
   /// Borrows `ends`. Throws invalid_argument if the settings force an algorithm that does not
-  /// exist, or give a plan that cannot be read.
+  /// exist or cannot do what other settings ask for, or give a plan that cannot be read.
   PlanTable(int rank, int ranks, const Settings& settings, Ends& ends);
 
   /// Throws invalid_argument if the settings force an algorithm that cannot do the call.
@@ -43,6 +43,7 @@ class PlanTable {
   std::unique_ptr<Execution> make_port(int peer, bool sends);
 
  private:
+  Collective collective_of(const Signature& signature) const;
   Choice choose(const Signature& signature, const Collective& collective) const;
   Entry& make(const Collective& collective, const Choice& choice);
   void force(const std::string& setting);
@@ -52,6 +53,9 @@ class PlanTable {
   int rank_;
   Topology topology_;
   int slots_;
+  /// Every reduction is folded in rank order.
+  bool exact_;
+  Partials partials_;
   Ends& ends_;
   const Algorithm* forced_ = nullptr;
   std::optional<Plan> given_;

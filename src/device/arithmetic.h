@@ -129,7 +129,12 @@ struct Types {
 
 namespace detail {
 template <class Reduced, class Averaged, class F>
-KHORO_HD inline auto visit_reduction(Reduction reduction, F&& f) {
+KHORO_HD inline auto visit_reduction(Reduction reduction, Partials partials, F&& f) {
+  if constexpr (is_small_float<typename Reduced::Carry>)
+    if (partials == Partials::f32) {
+      if (reduction == Reduction::prod) return f(Averaged{}, Product{});
+      if (reduction == Reduction::sum) return f(Averaged{}, Sum{});
+    }
   if constexpr (std::is_integral_v<typename Reduced::Element>) {
     if (reduction == Reduction::band) return f(Reduced{}, And{});
     if (reduction == Reduction::bor) return f(Reduced{}, Or{});
@@ -146,7 +151,7 @@ KHORO_HD inline auto visit_reduction(Reduction reduction, F&& f) {
 /// Calls f(Types<...>{}, Operation{}) for a dtype and a reduction that applies to it. The one place
 /// where kernels for host and device come from.
 template <class F>
-KHORO_HD inline auto visit(Dtype dtype, Reduction reduction, F&& f) {
+KHORO_HD inline auto visit(Dtype dtype, Reduction reduction, Partials partials, F&& f) {
   using detail::visit_reduction;
   using i8 = std::int8_t;
   using u8 = std::uint8_t;
@@ -156,31 +161,31 @@ KHORO_HD inline auto visit(Dtype dtype, Reduction reduction, F&& f) {
   using u64 = std::uint64_t;
   switch (dtype) {
     case Dtype::i8:
-      return visit_reduction<Types<i8>, Types<i8, i32>>(reduction, f);
+      return visit_reduction<Types<i8>, Types<i8, i32>>(reduction, partials, f);
     case Dtype::u8:
-      return visit_reduction<Types<u8>, Types<u8, u32>>(reduction, f);
+      return visit_reduction<Types<u8>, Types<u8, u32>>(reduction, partials, f);
     case Dtype::i32:
-      return visit_reduction<Types<i32>, Types<i32, i64>>(reduction, f);
+      return visit_reduction<Types<i32>, Types<i32, i64>>(reduction, partials, f);
     case Dtype::u32:
-      return visit_reduction<Types<u32>, Types<u32, u64>>(reduction, f);
+      return visit_reduction<Types<u32>, Types<u32, u64>>(reduction, partials, f);
     case Dtype::i64:
-      return visit_reduction<Types<i64>, Types<i64, Int128>>(reduction, f);
+      return visit_reduction<Types<i64>, Types<i64, Int128>>(reduction, partials, f);
     case Dtype::u64:
-      return visit_reduction<Types<u64>, Types<u64, Uint128>>(reduction, f);
+      return visit_reduction<Types<u64>, Types<u64, Uint128>>(reduction, partials, f);
     case Dtype::f16:
-      return visit_reduction<Types<F16, F16, float>, Types<F16, float>>(reduction, f);
+      return visit_reduction<Types<F16, F16, float>, Types<F16, float>>(reduction, partials, f);
     case Dtype::bf16:
-      return visit_reduction<Types<Bf16, Bf16, float>, Types<Bf16, float>>(reduction, f);
+      return visit_reduction<Types<Bf16, Bf16, float>, Types<Bf16, float>>(reduction, partials, f);
     case Dtype::f8e4m3:
-      return visit_reduction<Types<F8e4m3, float>, Types<F8e4m3, float>>(reduction, f);
+      return visit_reduction<Types<F8e4m3, float>, Types<F8e4m3, float>>(reduction, partials, f);
     case Dtype::f8e5m2:
-      return visit_reduction<Types<F8e5m2, float>, Types<F8e5m2, float>>(reduction, f);
+      return visit_reduction<Types<F8e5m2, float>, Types<F8e5m2, float>>(reduction, partials, f);
     case Dtype::f64:
-      return visit_reduction<Types<double>, Types<double>>(reduction, f);
+      return visit_reduction<Types<double>, Types<double>>(reduction, partials, f);
     case Dtype::f32:
       break;
   }
-  return visit_reduction<Types<float>, Types<float>>(reduction, f);
+  return visit_reduction<Types<float>, Types<float>>(reduction, partials, f);
 }
 
 }  // namespace khoro

@@ -46,13 +46,13 @@ std::span<const InstructionSet> instruction_sets() noexcept {
   return std::span(all).first(count);
 }
 
-Fold find_fold(Dtype dtype, Reduction reduction, InstructionSet set) noexcept {
+Fold find_fold(Dtype dtype, Reduction reduction, InstructionSet set, Partials partials) noexcept {
 #if defined(__x86_64__)
-  if (set == InstructionSet::avx512) return find_fold_avx512(dtype, reduction);
-  if (set == InstructionSet::avx2) return find_fold_avx2(dtype, reduction);
+  if (set == InstructionSet::avx512) return find_fold_avx512(dtype, reduction, partials);
+  if (set == InstructionSet::avx2) return find_fold_avx2(dtype, reduction, partials);
 #endif
   (void)set;
-  return find_fold_baseline(dtype, reduction);
+  return find_fold_baseline(dtype, reduction, partials);
 }
 
 }  // namespace khoro

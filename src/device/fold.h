@@ -33,9 +33,11 @@ std::span<const InstructionSet> instruction_sets() noexcept;
 
 /// The kernel of a dtype and a reduction that applies to it; the same bits whatever the instruction
 /// set. Never null.
-Fold find_fold(Dtype dtype, Reduction reduction, InstructionSet set) noexcept;
-inline Fold find_fold(Dtype dtype, Reduction reduction) noexcept {
-  return find_fold(dtype, reduction, instruction_sets().back());
+Fold find_fold(Dtype dtype, Reduction reduction, InstructionSet set,
+               Partials partials = Partials::dtype) noexcept;
+inline Fold find_fold(Dtype dtype, Reduction reduction,
+                      Partials partials = Partials::dtype) noexcept {
+  return find_fold(dtype, reduction, instruction_sets().back(), partials);
 }
 
 }  // namespace khoro

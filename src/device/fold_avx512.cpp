@@ -15,8 +15,8 @@ template <class T, class Operation>
 
 }  // namespace
 
-Fold find_fold_avx512(Dtype dtype, Reduction reduction) noexcept {
-  return visit(dtype, reduction,
+Fold find_fold_avx512(Dtype dtype, Reduction reduction, Partials partials) noexcept {
+  return visit(dtype, reduction, partials,
                []<class T, class Operation>(T, Operation) -> Fold { return fold<T, Operation>; });
 }
 

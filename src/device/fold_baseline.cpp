@@ -13,8 +13,8 @@ void fold(std::byte* to, Form form, const Operand* operands, std::size_t operand
 
 }  // namespace
 
-Fold find_fold_baseline(Dtype dtype, Reduction reduction) noexcept {
-  return visit(dtype, reduction,
+Fold find_fold_baseline(Dtype dtype, Reduction reduction, Partials partials) noexcept {
+  return visit(dtype, reduction, partials,
                []<class T, class Operation>(T, Operation) -> Fold { return fold<T, Operation>; });
 }
 

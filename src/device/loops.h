@@ -192,10 +192,10 @@ template <class T, class Operation, class Conversions>
 }
 
 // One for each set of instructions.
-Fold find_fold_baseline(Dtype dtype, Reduction reduction) noexcept;
+Fold find_fold_baseline(Dtype dtype, Reduction reduction, Partials partials) noexcept;
 #if defined(__x86_64__)
-Fold find_fold_avx2(Dtype dtype, Reduction reduction) noexcept;
-Fold find_fold_avx512(Dtype dtype, Reduction reduction) noexcept;
+Fold find_fold_avx2(Dtype dtype, Reduction reduction, Partials partials) noexcept;
+Fold find_fold_avx512(Dtype dtype, Reduction reduction, Partials partials) noexcept;
 #endif
 
 }  // namespace khoro

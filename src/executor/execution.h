@@ -39,8 +39,10 @@ class Ends {
   virtual Receiver& receiver(int peer, std::uint8_t index) = 0;
 };
 
-/// How a rank runs its programs; its own affair, but for the tests' switches.
+/// How a rank runs its programs; its own affair, but for the first and the tests' switches.
 struct ExecutionOptions {
+  /// The same on all ranks.
+  Partials partials = Partials::dtype;
   /// Least size of a message that is sent as a reference where the channel allows it.
   std::uint64_t reference_bytes = 4096;
   /// A call of count 0 passes empty messages. So do those between two ranks, which each end knows

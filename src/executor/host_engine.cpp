@@ -34,6 +34,7 @@ HostEngine::HostEngine(const Image& image, const Collective& collective, Ends& e
       collective_(collective),
       tokens_(image.token_counts),
       reference_bytes_(options.reference_bytes),
+      partials_(options.partials),
       passes_empty_(options.passes_empty),
       known_(image.stages.size()),
       held_(static_cast<std::size_t>(image.scratch_chunks)) {
@@ -99,7 +100,8 @@ void HostEngine::reshape(const CallArguments& call) {
   const std::size_t element = find(call.dtype)->bytes;
   // Where nothing is reduced nothing is carried.
   const bool reduces = collective_.reduces();
-  const std::size_t carry = reduces ? carry_bytes(carry_type(call.dtype, call.reduction)) : element;
+  const std::size_t carry =
+      reduces ? carry_bytes(carry_type(call.dtype, call.reduction, partials_)) : element;
   const auto widest = static_cast<std::uint64_t>(std::max(image_.widest_message, 1));
   const std::uint64_t limit = least_limit_ / (widest * carry);
   if (limit == 0)
@@ -129,8 +131,8 @@ void HostEngine::reshape(const CallArguments& call) {
   room_ = limit;
   shift_[0] = log2_of(element);
   shift_[1] = log2_of(carry);
-  carry_form_ = reduces ? khoro::carry_form(dtype_, reduction_) : Form::dtype;
-  fold_ = find_fold(dtype_, reduction_);
+  carry_form_ = reduces ? khoro::carry_form(dtype_, reduction_, partials_) : Form::dtype;
+  fold_ = find_fold(dtype_, reduction_, partials_);
   ++shape_;
   local_blocks_ = blocks_ && blocks_->local;
   if (local_blocks_) take_local_blocks();

@@ -178,6 +178,7 @@ class HostEngine {
   std::vector<int> tokens_;
   std::uint64_t least_limit_ = 0;
   std::uint64_t reference_bytes_ = 0;
+  Partials partials_ = Partials::dtype;
   bool passes_empty_ = false;
 #ifdef KHORO_TEST_SWITCHES
   bool ignores_tokens_ = false;

@@ -64,6 +64,26 @@ static void one_slot(void) {
   unsetenv("KHORO_SLOTS");
 }
 
+/* In exact mode every reduction is folded in rank order, which not every algorithm does. */
+static void exact(void) {
+  setenv("KHORO_DETERMINISM", "exact", 1);
+  init_refuses("KHORO_ALGORITHM", "allreduce:ring");
+  CHECK_WORDS("KHORO_ALGORITHM=allreduce:ring with KHORO_DETERMINISM=exact");
+  CHECK_WORDS("one-shot, two-shot");
+  init_refuses("KHORO_ALGORITHM", "reduce:chain");
+  init_refuses("KHORO_ALGORITHM", "reducescatter:ring");
+  setenv("KHORO_ALGORITHM", "broadcast:chain", 1); /* reduces nothing */
+  run_threads(3, sum_is_right);
+  setenv("KHORO_ALGORITHM", "allreduce:two-shot", 1);
+  run_threads(3, sum_is_right);
+  unsetenv("KHORO_ALGORITHM");
+  unsetenv("KHORO_DETERMINISM");
+  init_refuses("KHORO_DETERMINISM", "maybe");
+  CHECK_WORDS("default, exact");
+  init_refuses("KHORO_PARTIALS", "f64");
+  CHECK_WORDS("dtype, f32");
+}
+
 #ifdef KHORO_TEST_SWITCHES
 static char path[] = "/tmp/khoro-test-plan-XXXXXX";
 
@@ -149,6 +169,7 @@ int main(void) {
   init_refuses("KHORO_ALGORITHM", "ring");
   init_refuses("KHORO_ALGORITHM", ":");
   one_slot();
+  exact();
   init_refuses("KHORO_SLOTS", "0");
   init_refuses("KHORO_SLOTS", "many");
   init_refuses("KHORO_DEADLINE", "-1");

@@ -69,3 +69,17 @@ TEST_CASE("averages travel in a type that they cannot overflow", "[base]") {
   CHECK(carry_form(Dtype::i64, Reduction::avg) == Form::carry);
   CHECK(carry_bytes(Carry::i128) == 16);
 }
+
+TEST_CASE("partial sums and products of 16-bit floats travel in f32 where that is chosen",
+          "[base]") {
+  for (const DtypeRow& row : dtypes())
+    for (const ReductionRow& reduction : reductions()) {
+      const Carry before = carry_type(row.dtype, reduction.reduction);
+      const Carry chosen = carry_type(row.dtype, reduction.reduction, Partials::f32);
+      const bool wider =
+          (row.dtype == Dtype::f16 || row.dtype == Dtype::bf16) &&
+          (reduction.reduction == Reduction::sum || reduction.reduction == Reduction::prod);
+      CHECK(chosen == (wider ? Carry::f32 : before));
+      if (wider) CHECK(carry_form(row.dtype, reduction.reduction, Partials::f32) == Form::carry);
+    }
+}

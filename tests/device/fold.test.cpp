@@ -48,6 +48,7 @@ class Memory {
 struct Case {
   Dtype dtype = Dtype::f32;
   Reduction reduction = Reduction::sum;
+  Partials partials = Partials::dtype;
   std::vector<Form> operands;
   Form to = Form::dtype;
   std::uint32_t divisor = 0;
@@ -62,6 +63,7 @@ std::string text(const Case& c) {
                        std::to_string(c.operands.size()) + ", elements " +
                        std::to_string(c.elements) + ", misaligned by " +
                        std::to_string(c.misalignment) + ", in place " + std::to_string(c.in_place);
+  if (c.partials == Partials::f32) result += ", partial results in f32";
   return result + ", divisor " + std::to_string(c.divisor);
 }
 
@@ -111,7 +113,7 @@ void check(const Case& c, const ScalarReference& reference,
   Memory& to = c.in_place < 0 ? own : memory[static_cast<std::size_t>(c.in_place)];
   // At odd alignments in two parts, the second of which begins anywhere.
   const std::size_t part = c.misalignment % 2 == 0 ? c.elements : c.elements / 3;
-  const Fold fold = find_fold(c.dtype, c.reduction, set);
+  const Fold fold = find_fold(c.dtype, c.reduction, set, c.partials);
   fold(to.data(), c.to, operands.data(), operands.size(), 0, part, c.divisor);
   fold(to.data(), c.to, operands.data(), operands.size(), part, c.elements - part, c.divisor);
   bool equal = true;
@@ -125,7 +127,7 @@ void check(const Case& c, const ScalarReference& reference,
 
 /// On every instruction set.
 void check(const Case& c, std::mt19937_64& random) {
-  const ScalarReference reference(c.dtype, c.reduction);
+  const ScalarReference reference(c.dtype, c.reduction, c.partials);
   std::vector<std::vector<std::byte>> data;
   for (Form form : c.operands)
     data.push_back(draw(c.elements, reference.bytes(form), c.dtype, random));
@@ -137,13 +139,21 @@ template <class F>
 void for_each_kernel(F&& f) {
   for (const DtypeRow& dtype : dtypes())
     for (const ReductionRow& reduction : reductions())
-      if (applies(reduction.reduction, dtype.dtype)) f(dtype.dtype, reduction.reduction);
+      for (Partials partials : {Partials::dtype, Partials::f32}) {
+        if (!applies(reduction.reduction, dtype.dtype)) continue;
+        // Where they make no difference one of them will do.
+        if (partials == Partials::f32 && carry_type(dtype.dtype, reduction.reduction, partials) ==
+                                             carry_type(dtype.dtype, reduction.reduction))
+          continue;
+        f(dtype.dtype, reduction.reduction, partials);
+      }
 }
 
-Case make_case(Dtype dtype, Reduction reduction, std::size_t operands) {
+Case make_case(Dtype dtype, Reduction reduction, Partials partials, std::size_t operands) {
   Case c;
   c.dtype = dtype;
   c.reduction = reduction;
+  c.partials = partials;
   c.operands.assign(operands, Form::dtype);
   return c;
 }
@@ -153,8 +163,8 @@ Case make_case(Dtype dtype, Reduction reduction, std::size_t operands) {
 TEST_CASE("two operands give the bits of the scalar reference at every alignment and count",
           "[device]") {
   std::mt19937_64 random(1);
-  for_each_kernel([&](Dtype dtype, Reduction reduction) {
-    Case c = make_case(dtype, reduction, 2);
+  for_each_kernel([&](Dtype dtype, Reduction reduction, Partials partials) {
+    Case c = make_case(dtype, reduction, partials, 2);
     for (c.misalignment = 0; c.misalignment < 64; ++c.misalignment)
       for (c.elements = c.misalignment % 3; c.elements <= 130; c.elements += 3) check(c, random);
     c.misalignment = 0;
@@ -164,9 +174,9 @@ TEST_CASE("two operands give the bits of the scalar reference at every alignment
 
 TEST_CASE("any number of operands is folded from the left and rounded once", "[device]") {
   std::mt19937_64 random(2);
-  for_each_kernel([&](Dtype dtype, Reduction reduction) {
+  for_each_kernel([&](Dtype dtype, Reduction reduction, Partials partials) {
     for (std::size_t operands : {1, 2, 3, 4, 5, 9}) {
-      Case c = make_case(dtype, reduction, operands);
+      Case c = make_case(dtype, reduction, partials, operands);
       for (std::size_t elements : {1, 7, 64, 1024, 1025, 2100})
         for (std::uint32_t divisor : {0, 3, 64, 65537}) {
           if (divisor != 0 && reduction != Reduction::avg) continue;
@@ -181,10 +191,10 @@ TEST_CASE("any number of operands is folded from the left and rounded once", "[d
 
 TEST_CASE("elements and partial results may be mixed in one fold", "[device]") {
   std::mt19937_64 random(3);
-  for_each_kernel([&](Dtype dtype, Reduction reduction) {
-    if (carry_form(dtype, reduction) == Form::dtype) return;
+  for_each_kernel([&](Dtype dtype, Reduction reduction, Partials partials) {
+    if (carry_form(dtype, reduction, partials) == Form::dtype) return;
     for (unsigned forms = 0; forms < 16; ++forms) {
-      Case c = make_case(dtype, reduction, 3);
+      Case c = make_case(dtype, reduction, partials, 3);
       for (unsigned k = 0; k < 3; ++k)
         if (forms >> k & 1) c.operands[k] = Form::carry;
       c.to = forms >> 3 & 1 ? Form::carry : Form::dtype;
@@ -204,9 +214,9 @@ TEST_CASE("elements and partial results may be mixed in one fold", "[device]") {
 
 TEST_CASE("the result may take the place of any operand", "[device]") {
   std::mt19937_64 random(4);
-  for_each_kernel([&](Dtype dtype, Reduction reduction) {
+  for_each_kernel([&](Dtype dtype, Reduction reduction, Partials partials) {
     for (std::size_t operands = 1; operands <= 5; ++operands) {
-      Case c = make_case(dtype, reduction, operands);
+      Case c = make_case(dtype, reduction, partials, operands);
       for (c.in_place = 0; c.in_place < static_cast<int>(operands); ++c.in_place)
         for (std::size_t elements : {3, 129, 1100}) {
           c.elements = elements;

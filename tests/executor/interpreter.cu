@@ -163,7 +163,7 @@ class DeviceEngine {
   __device__ void fold(std::byte* to, Form form, const Operand* operands,
                        std::uint32_t operand_count, std::uint64_t first, std::uint64_t elements,
                        std::uint32_t divisor) const {
-    visit(dtype, reduction, [&]<class T, class Operation>(T, Operation) {
+    visit(dtype, reduction, Partials::dtype, [&]<class T, class Operation>(T, Operation) {
       using Accumulator = typename T::Accumulator;
       for (std::uint64_t i = first; i < first + elements; ++i) {
         Accumulator value = load<T>(operands[0], i);

@@ -84,12 +84,14 @@ class Job {
  public:
   /// `ends` has one entry a rank and outlives the job, as the plan does.
   Job(const Plan& plan, std::vector<Ends*> ends, const ExecutionOptions& options = {})
-      : plan_(plan) {
+      : plan_(plan), partials_(options.partials) {
     for (int rank = 0; rank < plan.collective.ranks; ++rank)
       executions_.push_back(std::make_unique<Execution>(flatten(plan, rank), plan.collective,
                                                         *ends[std::size_t(rank)], options));
   }
 
+  const std::vector<std::vector<std::byte>>& inputs() const { return inputs_; }
+  const std::byte* output(int rank) { return buffers_[std::size_t(rank)].output(); }
   Execution& execution(int rank) { return *executions_[std::size_t(rank)]; }
 
   /// Makes the buffers of a call and starts it everywhere.
@@ -132,10 +134,10 @@ class Job {
 
   /// Bits of all outputs, and every other byte as it was.
   bool right(const JobCall& call, std::size_t slot_bytes) {
-    const std::size_t carry = carry_bytes(carry_type(call.dtype, call.reduction));
+    const std::size_t carry = carry_bytes(carry_type(call.dtype, call.reduction, partials_));
     const Grid grid({plan_.collective, plan_.chunks, call.count, find(call.dtype)->bytes,
                      slot_bytes / (static_cast<std::size_t>(plan_.widest_message) * carry)});
-    Oracle oracle(plan_, call.dtype, call.reduction, grid, inputs_);
+    Oracle oracle(plan_, call.dtype, call.reduction, grid, inputs_, partials_);
     for (int rank = 0; rank < plan_.collective.ranks; ++rank) {
       JobBuffers& buffers = buffers_[std::size_t(rank)];
       if (!oracle.matches(rank, buffers.output()) || !buffers.rest_intact()) return false;
@@ -145,6 +147,7 @@ class Job {
 
  private:
   const Plan& plan_;
+  Partials partials_;
   std::vector<std::unique_ptr<Execution>> executions_;
   std::vector<JobBuffers> buffers_;
   std::vector<std::vector<std::byte>> inputs_;

@@ -213,16 +213,17 @@ class Oracle {
  public:
   /// `inputs` and `grid` outlive it.
   Oracle(const Plan& plan, Dtype dtype, Reduction reduction, const Grid& grid,
-         const std::vector<std::vector<std::byte>>& inputs)
-      : Oracle(plan, std::make_shared<Signatures>(plan), dtype, reduction, {&grid, 1}, inputs) {}
+         const std::vector<std::vector<std::byte>>& inputs, Partials partials = Partials::dtype)
+      : Oracle(plan, std::make_shared<Signatures>(plan), dtype, reduction, {&grid, 1}, inputs,
+               partials) {}
   /// `signatures`, those of the plan, are shared by the oracles of many calls. Of grids there is
   /// one for all ranks, or one for each.
   Oracle(const Plan& plan, std::shared_ptr<const Signatures> signatures, Dtype dtype,
          Reduction reduction, std::span<const Grid> grids,
-         const std::vector<std::vector<std::byte>>& inputs)
+         const std::vector<std::vector<std::byte>>& inputs, Partials partials = Partials::dtype)
       : plan_(plan),
         signatures_(std::move(signatures)),
-        scalar_(dtype, reduction),
+        scalar_(dtype, reduction, partials),
         size_(find(dtype)->bytes),
         grids_(grids),
         inputs_(inputs) {}

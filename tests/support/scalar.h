@@ -110,10 +110,10 @@ inline const SmallFormat* small_format(Dtype dtype) {
 /// code with the kernels.
 class ScalarReference {
  public:
-  ScalarReference(Dtype dtype, Reduction reduction)
+  ScalarReference(Dtype dtype, Reduction reduction, Partials partials = Partials::dtype)
       : dtype_(dtype),
         reduction_(reduction),
-        carry_(carry_type(dtype, reduction)),
+        carry_(carry_type(dtype, reduction, partials)),
         small_(small_format(dtype)),
         element_bytes_(find(dtype)->bytes) {}
 
