@@ -89,7 +89,7 @@ typedef enum KHORO_ENUM_TYPE {
  * toward zero. min and max of a NaN are NaN; -0.0 < +0.0. Integers wrap. Partial results of 8-bit
  * floats, and those of averages of 16-bit ones, are 32-bit floats. What is reduced to an 8-bit
  * float and is too large for it, an infinity too, becomes its largest finite value; a NaN stays
- * NaN. */
+ * NaN. Others can be made: reductions.h. */
 typedef enum KHORO_ENUM_TYPE {
   khoroSum = 0,
   khoroProd = 1,
@@ -499,5 +499,7 @@ KHORO_API khoroResult_t khoroSetLogCallback(khoroLogCallback sink, void* context
 #ifdef __cplusplus
 }
 #endif
+
+#include "khoro/reductions.h"
 
 #endif

@@ -12,14 +12,17 @@ namespace {
 
 Lane lane(Collective collective, int rank) {
   const int ranks = collective.ranks;
+  Span own = input(0);
   if (ranks > 1) {
+    Step spread = read(own);
+    // What a factor was applied to is rounded when it is sent: all fold that same number.
+    if (collective.premul) spread.add(write(own = scratch(0)));
     // Each begins with the rank after it, so that no rank is the first target of all.
-    Step spread = read(input(0));
     for (int distance = 1; distance < ranks; ++distance)
       spread.add(send((rank + distance) % ranks));
     co_yield std::move(spread);
   }
-  co_yield fold_in_rank_order(collective, rank, input(0)) | write(output(0));
+  co_yield fold_in_rank_order(collective, rank, own) | write(output(0));
 }
 
 int one_chunk(const Collective&, const Shape&) { return 1; }

@@ -32,9 +32,10 @@ Lane lane(Collective collective, int rank) {
   for (int round = 0; round < folding.rounds(); ++round) {
     const int peer = folding.rank_of(number ^ 1 << round);
     // In place two ranks would each wait to overwrite the input that the other still reads: what
-    // the last round sends is no input.
+    // the last round sends is no input. And what a factor was applied to is rounded when it is
+    // sent: both fold that same number.
     const bool last = round + 1 == folding.rounds();
-    const bool rests = round > 0 || stands_for_two || last;
+    const bool rests = round > 0 || stands_for_two || last || collective.premul;
     const Span own = rests ? scratch(round % 2) : input(0);
     if (rests) sum.add(write(own));
     co_yield std::move(sum) | send(peer);

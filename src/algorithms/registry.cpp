@@ -4,6 +4,7 @@
 #include "algorithms/algorithm.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "plan/passes.h"
 
 namespace khoro {
 
@@ -92,7 +93,8 @@ Plan make_plan(const Algorithm& algorithm, const Collective& collective, const T
   if (algorithm.widest) plan.widest_message = algorithm.widest(collective, shape);
   plan.lends_in_place = algorithm.lends_in_place;
   plan.program = [program = algorithm.program, collective, topology, shape](int rank) {
-    return program(collective, topology, shape, rank);
+    Program made = program(collective, topology, shape, rank);
+    return collective.premul ? premultiplied(std::move(made)) : std::move(made);
   };
   return plan;
 }

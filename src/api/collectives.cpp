@@ -9,7 +9,7 @@ khoroResult_t khoroAllReduce(const void* sendbuff, void* recvbuff, size_t count,
                              khoroDataType_t datatype, khoroRedOp_t op, khoroComm_t comm,
                              khoroStream_t stream) {
   return guard([&] {
-    khoro::submit(comm, stream,
+    khoro::submit(comm, stream, op,
                   {{CallKind::allreduce, khoro::dtype(datatype), khoro::reduction(op), 0, count},
                    khoro::buffers(sendbuff, recvbuff)});
   });
@@ -39,7 +39,7 @@ khoroResult_t khoroReduceScatter(const void* sendbuff, void* recvbuff, size_t re
                                  khoroStream_t stream) {
   return guard([&] {
     khoro::submit(
-        comm, stream,
+        comm, stream, op,
         {{CallKind::reducescatter, khoro::dtype(datatype), khoro::reduction(op), 0, recvcount},
          khoro::buffers(sendbuff, recvbuff)});
   });
@@ -49,7 +49,7 @@ khoroResult_t khoroReduce(const void* sendbuff, void* recvbuff, size_t count,
                           khoroDataType_t datatype, khoroRedOp_t op, int root, khoroComm_t comm,
                           khoroStream_t stream) {
   return guard([&] {
-    khoro::submit(comm, stream,
+    khoro::submit(comm, stream, op,
                   {{CallKind::reduce, khoro::dtype(datatype), khoro::reduction(op), root, count},
                    khoro::buffers(sendbuff, recvbuff)});
   });

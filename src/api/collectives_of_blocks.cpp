@@ -81,7 +81,7 @@ khoroResult_t khoroReduceScatterV(const void* sendbuff, void* recvbuff, const si
     if (recvcounts) blocks.output = {{0, recvcounts[place.rank]}};
     sign(call.signature, blocks.input);
     call.blocks = std::make_shared<const Blocks>(std::move(blocks));
-    khoro::submit(comm, stream, call);
+    khoro::submit(comm, stream, op, call);
   });
 }
 

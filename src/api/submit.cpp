@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -43,6 +44,28 @@ void run_behind_streams(khoroComm_t comm, const Call& call) {
   group.push_back({Batch(*communicator), {}, true});
   group.back().batch.add(call);
   throw_if_failed(worker->await(worker->queue(std::move(group)).front()));
+}
+
+Call with_own(khoroComm_t comm, khoroRedOp_t op, Call call) {
+  const auto number = static_cast<std::uint32_t>(op);
+  std::shared_ptr<const OwnReduction> own =
+      handles().pin(comm).made().own_reductions().find(number);
+  if (!own) return call;
+  if (own->scalar) {
+    auto now = std::make_shared<OwnReduction>(*own);
+    std::memcpy(now->factor.data(), own->scalar, find(own->dtype)->bytes);
+    own = std::move(now);
+  }
+  call.signature.reduction = own->kind;
+  call.own = own.get();
+  struct Both {
+    std::shared_ptr<const OwnReduction> own;
+    std::shared_ptr<const Blocks> blocks;
+  };
+  auto both = std::make_shared<const Both>(Both{std::move(own), std::move(call.blocks)});
+  const Blocks* const blocks = both->blocks.get();
+  call.blocks = std::shared_ptr<const Blocks>(std::move(both), blocks);
+  return call;
 }
 
 void check_alone(const Communicator& communicator, const Call& call) {

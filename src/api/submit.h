@@ -12,14 +12,18 @@
 namespace khoro {
 
 /// A caller's number as one of ours. What fits none becomes 255, which has no row and is refused
-/// with the other bad ones.
+/// with the other bad ones; so do those of reductions that were made, until with_own().
 inline Dtype dtype(khoroDataType_t value) noexcept {
   const auto number = static_cast<unsigned>(value);
   return static_cast<Dtype>(number < 255 ? number : 255);
 }
 inline Reduction reduction(khoroRedOp_t value) noexcept {
   const auto number = static_cast<unsigned>(value);
-  return static_cast<Reduction>(number < 255 ? number : 255);
+  return static_cast<Reduction>(number < static_cast<unsigned>(Reduction::premul) ? number : 255);
+}
+/// The number may have been given to a reduction that was made.
+inline bool is_own(khoroRedOp_t value) noexcept {
+  return static_cast<unsigned>(value) >= OwnReductions::first;
 }
 
 inline CallBuffers buffers(const void* input, void* output) noexcept {
@@ -35,6 +39,9 @@ void run_behind_streams(khoroComm_t comm, const Call& call);
 /// Throws invalid_usage if the call is a message to the calling rank itself, alone.
 void check_alone(const Communicator& communicator, const Call& call);
 
+/// The call with the reduction to which that number was given; as it is if there is none.
+Call with_own(khoroComm_t comm, khoroRedOp_t op, Call call);
+
 /// Makes a call now, or at the end of the group. Throws `Error`.
 inline void submit(khoroComm_t comm, khoroStream_t stream, const Call& call) {
   if (group_depth > 0) return defer(comm, stream, call);
@@ -44,6 +51,12 @@ inline void submit(khoroComm_t comm, khoroStream_t stream, const Call& call) {
   communicator->check(call);
   check_alone(*communicator, call);
   communicator->run(call);
+}
+
+/// The same of a call that reduces.
+inline void submit(khoroComm_t comm, khoroStream_t stream, khoroRedOp_t op, const Call& call) {
+  if (is_own(op)) return submit(comm, stream, with_own(comm, op, call));
+  submit(comm, stream, call);
 }
 
 }  // namespace khoro

@@ -32,6 +32,11 @@ constexpr std::array reduction_rows{
     ReductionRow{Reduction::bxor, "bxor", "khoroBxor", true, false},
 };
 
+constexpr std::array made_rows{
+    ReductionRow{Reduction::premul, "premul", "premul sum", false, true},
+    ReductionRow{Reduction::user, "user", "user reduction", false, false},
+};
+
 }  // namespace
 
 std::span<const DtypeRow> dtypes() noexcept { return dtype_rows; }
@@ -45,6 +50,8 @@ const DtypeRow* find(Dtype dtype) noexcept {
 
 const ReductionRow* find(Reduction reduction) noexcept {
   for (const ReductionRow& row : reduction_rows)
+    if (row.reduction == reduction) return &row;
+  for (const ReductionRow& row : made_rows)
     if (row.reduction == reduction) return &row;
   return nullptr;
 }

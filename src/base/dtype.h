@@ -24,7 +24,9 @@ enum class Dtype : std::uint8_t {
   f8e5m2 = 11
 };
 
-/// Reductions; the values are those of `khoroRedOp_t`. The last three work on the bits of integers.
+/// Reductions; the values are those of `khoroRedOp_t`, but for the last two, whose numbers there
+/// are given when they are made: the sum of contributions each times a factor of its rank's, and a
+/// function of the caller's. The three before them work on the bits of integers.
 enum class Reduction : std::uint8_t {
   sum = 0,
   prod = 1,
@@ -33,7 +35,9 @@ enum class Reduction : std::uint8_t {
   avg = 4,
   band = 16,
   bor = 17,
-  bxor = 18
+  bxor = 18,
+  premul = 32,
+  user = 33
 };
 
 /// The type in which partial results travel and wait. Beside the element types it may be one that
@@ -67,13 +71,15 @@ struct ReductionRow {
 };
 
 std::span<const DtypeRow> dtypes() noexcept;
+/// Those that need not be made.
 std::span<const ReductionRow> reductions() noexcept;
 
 /// The row of a type, or null when the value names none.
 const DtypeRow* find(Dtype dtype) noexcept;
 const ReductionRow* find(Reduction reduction) noexcept;
 
-/// Below, both have a row.
+/// Below, both have a row, and carry types are not of Reduction::user, which has none but the
+/// dtype.
 bool applies(Reduction reduction, Dtype dtype) noexcept;
 Carry carry_type(Dtype dtype, Reduction reduction, Partials partials = Partials::dtype) noexcept;
 std::size_t carry_bytes(Carry carry) noexcept;

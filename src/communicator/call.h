@@ -75,6 +75,7 @@ struct Signature {
     collective.unequal = kind >= CallKind::allgatherv && kind <= CallKind::alltoallv;
     if (collective.has_root()) collective.root = peer;
     collective.average = collective.reduces() && reduction == Reduction::avg;
+    collective.premul = collective.reduces() && reduction == Reduction::premul;
     return collective;
   }
   /// Blocks are unequal, and a rank knows its own alone.
@@ -142,7 +143,9 @@ struct Extent {
 struct Call {
   Signature signature;
   CallBuffers buffers;
-  std::shared_ptr<const Blocks> blocks = nullptr;  // where they are unequal
+  /// Where they are unequal. It also owns what `own` points to.
+  std::shared_ptr<const Blocks> blocks = nullptr;
+  const OwnReduction* own = nullptr;  // of a reduction that was made
 };
 
 std::string_view name(CallKind kind) noexcept;

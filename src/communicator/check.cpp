@@ -102,14 +102,28 @@ Extent extent_of_blocks(const Call& call, int rank, int ranks) {
   return extent;
 }
 
-void check_types(const Signature& signature, int rank, int ranks) {
-  if (!find(signature.dtype)) refuse(signature, "that is no data type; use one of khoroDataType_t");
-  const bool reduces = !signature.point_to_point() && signature.collective(ranks).reduces();
-  if (reduces && !find(signature.reduction))
-    refuse(signature, "that is no reduction; use one of khoroRedOp_t");
-  if (reduces && !applies(signature.reduction, signature.dtype))
+/// A reduction that was made came with the call, and is used as it was made.
+void check_reduction(const Call& call) {
+  const Signature& signature = call.signature;
+  const bool made =
+      signature.reduction == Reduction::premul || signature.reduction == Reduction::user;
+  if (!find(signature.reduction) || made != (call.own != nullptr))
+    refuse(signature,
+           "that is no reduction; use one of khoroRedOp_t, or one that was made for this "
+           "communicator and is not destroyed");
+  if (!applies(signature.reduction, signature.dtype))
     refuse(signature, fmt::format("{} works on the bits of integers; use an integer type",
                                   find(signature.reduction)->constant));
+  if (signature.reduction == Reduction::premul && call.own->dtype != signature.dtype)
+    refuse(signature, fmt::format("the factor of the reduction is of type {}; use it for that type "
+                                  "alone",
+                                  find(call.own->dtype)->constant));
+}
+
+void check_types(const Call& call, int rank, int ranks) {
+  const Signature& signature = call.signature;
+  if (!find(signature.dtype)) refuse(signature, "that is no data type; use one of khoroDataType_t");
+  if (!signature.point_to_point() && signature.collective(ranks).reduces()) check_reduction(call);
   const bool has_peer = signature.point_to_point() || signature.collective(ranks).has_root();
   if (has_peer && (signature.peer < 0 || signature.peer >= ranks))
     refuse(signature, fmt::format("there is no rank {}; rank {} is one of {} ranks, 0 to {}",
@@ -122,10 +136,9 @@ void Communicator::check_new(const Call& call) {
   const Signature& signature = call.signature;
   Extent extent{0, 0, 0, 0, false, false};
   try {
-    if (signature.kind != CallKind::barrier) check_types(signature, rank(), ranks());
+    if (signature.kind != CallKind::barrier) check_types(call, rank(), ranks());
     if (call.blocks) {
       extent = extent_of_blocks(call, rank(), ranks());
-      plans_.check(signature);
     } else if (signature.kind != CallKind::barrier && signature.count > 0) {
       const std::uint64_t element = find(signature.dtype)->bytes;
       // By what the longest buffer of any rank holds.
@@ -135,12 +148,13 @@ void Communicator::check_new(const Call& call) {
                                       signature.count));
       extent = extent_of(signature, rank(), ranks(), signature.count * element);
     }
+    if (call.blocks || call.own) plans_.check(signature, call.own);
   } catch (...) {
     page_->refuse(signature);
     throw;
   }
-  // The next call with this signature may have other blocks.
-  checked_ = {signature, extent, !call.blocks};
+  // The next call with this signature may have other blocks, or a reduction made otherwise.
+  checked_ = {signature, extent, !call.blocks && !call.own};
   check_buffers(call);
 }
 

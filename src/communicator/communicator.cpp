@@ -21,10 +21,14 @@ std::uint32_t digest(std::uint64_t base, std::uint64_t number) noexcept {
   return static_cast<std::uint32_t>(x >> 32);
 }
 
+/// No call that was found good has it.
+constexpr Reduction no_reduction{255};
+
 CallArguments arguments_of(const Operation& operation, std::uint32_t digest) noexcept {
   const Signature& signature = operation.call.signature;
   return {operation.call.buffers, signature.count, signature.dtype,
-          signature.reduction,    digest,          operation.call.blocks.get()};
+          signature.reduction,    digest,          operation.call.blocks.get(),
+          operation.call.own};
 }
 
 }  // namespace
@@ -117,14 +121,22 @@ void Communicator::begin(Operation& operation, const Call& call) {
   }
 }
 
+void Communicator::look_up(const Call& call) {
+  const Signature& signature = call.signature;
+  last_.plan = &plans_.find(signature, call.own);
+  last_.plan_hash = last_.plan->plan_hash;
+  if (signature.reduction == Reduction::user)
+    last_.plan_hash = combine(last_.plan_hash, call.own->name_hash);
+  last_.digest_base =
+      combine(combine(combine(identity_, signature.word()), signature.count), last_.plan_hash);
+  // The next call with this signature may have a reduction made otherwise: it is like none.
+  last_.signature = signature;
+  if (call.own) last_.signature.reduction = no_reduction;
+}
+
 void Communicator::begin_collective(Operation& operation) {
   const Signature& signature = operation.call.signature;
-  if (!last_.plan || signature != last_.signature) {
-    last_.plan = &plans_.find(signature);
-    last_.signature = signature;
-    last_.digest_base = combine(combine(combine(identity_, signature.word()), signature.count),
-                                last_.plan->plan_hash);
-  }
+  if (!last_.plan || signature != last_.signature) look_up(operation.call);
   thread_ = line_ != 0 ? line_ : current_thread();
   operation.number = ++calls_;
   under_way_.store(static_cast<std::uint64_t>(signature.kind) | operation.number << 8,
@@ -192,7 +204,7 @@ CallRecord Communicator::record_of(const Operation& operation) const noexcept {
   CallRecord record;
   record.number = operation.number;
   record.signature = operation.call.signature;
-  record.plan_hash = last_.plan ? last_.plan->plan_hash : 0;
+  record.plan_hash = last_.plan_hash;
   record.thread = thread_;
   return record;
 }

@@ -15,6 +15,7 @@
 #include "communicator/channel_table.h"
 #include "communicator/cycle.h"
 #include "communicator/operation.h"
+#include "communicator/own_reductions.h"
 #include "communicator/peers.h"
 #include "communicator/plan_table.h"
 #include "communicator/poison.h"
@@ -72,6 +73,8 @@ class Communicator {
   System& system() const noexcept { return *system_; }
   const Patience& patience() const noexcept { return patience_; }
   const Doorbell& doorbell() const noexcept { return doorbell_; }
+  /// Thread-safe.
+  OwnReductions& own_reductions() noexcept { return own_reductions_; }
 
   /// Throws invalid_argument or invalid_usage, and leaves a record of the refusal for peers, if the
   /// call cannot be made. Poisons nothing.
@@ -177,6 +180,7 @@ class Communicator {
   }
   [[noreturn]] void refuse_buffers(const Call& call);
   void begin_collective(Operation& operation);
+  void look_up(const Call& call);
   void begin_point_to_point(Operation& operation);
   Port& port(int peer, bool sends);
   void fail(const Operation& operation) noexcept;
@@ -227,6 +231,7 @@ class Communicator {
   struct {
     Signature signature;
     PlanTable::Entry* plan = nullptr;
+    std::uint64_t plan_hash = 0;
     std::uint64_t digest_base = 0;
   } last_;
   RankPage* page_;
@@ -248,6 +253,7 @@ class Communicator {
   std::unique_ptr<Transport> transport_;
   ChannelTable channels_;
   PlanTable plans_;
+  OwnReductions own_reductions_;
   std::vector<Port> sends_;  // by peer
   std::vector<Port> recvs_;
   std::shared_ptr<void> watching_;

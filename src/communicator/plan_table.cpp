@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/own_reduction.h"
 #include "plan/image.h"
 #include "plan/text.h"
 
@@ -110,9 +111,10 @@ void PlanTable::read_given_plan(const std::string& path) {
   given_hash_ = hash_text(text);
 }
 
-Collective PlanTable::collective_of(const Signature& signature) const {
+Collective PlanTable::collective_of(const Signature& signature, const OwnReduction* own) const {
   Collective collective = signature.collective(topology_.ranks());
-  collective.rank_order = exact_ && collective.reduces();
+  const bool in_order = exact_ || (own != nullptr && !own->commutative);
+  collective.rank_order = in_order && collective.reduces();
   return collective;
 }
 
@@ -130,17 +132,19 @@ Choice PlanTable::choose(const Signature& signature, const Collective& collectiv
   return choice;
 }
 
-void PlanTable::check(const Signature& signature) const {
-  const Collective collective = collective_of(signature);
+void PlanTable::check(const Signature& signature, const OwnReduction* own) const {
+  const Collective collective = collective_of(signature, own);
   if (!forced_ || forced_->collective != collective.kind || can_do(*forced_, collective)) return;
-  throw Error(Code::invalid_argument,
-              fmt::format("{}: KHORO_ALGORITHM={}:{} can only do blocks of equal length; force "
-                          "another algorithm or none",
-                          describe(signature), name(forced_->collective), forced_->name));
+  const bool blocks_differ = collective.unequal && forced_->equal_blocks;
+  throw Error(
+      Code::invalid_argument,
+      fmt::format("{}: KHORO_ALGORITHM={}:{} can only do {}; force another algorithm or none",
+                  describe(signature), name(forced_->collective), forced_->name,
+                  blocks_differ ? "blocks of equal length" : "commutative reductions"));
 }
 
-PlanTable::Entry& PlanTable::find(const Signature& signature) {
-  const Collective collective = collective_of(signature);
+PlanTable::Entry& PlanTable::find(const Signature& signature, const OwnReduction* own) {
+  const Collective collective = collective_of(signature, own);
   const Choice choice = choose(signature, collective);
   for (Entry& entry : entries_)
     if (entry.algorithm == choice.algorithm && entry.collective == collective) return entry;

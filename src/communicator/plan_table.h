@@ -33,17 +33,18 @@ class PlanTable {
   /// exist or cannot do what other settings ask for, or give a plan that cannot be read.
   PlanTable(int rank, int ranks, const Settings& settings, Ends& ends);
 
-  /// Throws invalid_argument if the settings force an algorithm that cannot do the call.
-  void check(const Signature& signature) const;
+  /// Throws invalid_argument if the settings force an algorithm that cannot do the call. `own` is
+  /// the reduction, if it was made, here and below.
+  void check(const Signature& signature, const OwnReduction* own) const;
   /// The entry lives as long as the table. Throws `Error`; invalid_argument if there are fewer
   /// slots than the algorithm needs.
-  Entry& find(const Signature& signature);
+  Entry& find(const Signature& signature, const OwnReduction* own);
   /// This rank's end of the messages to or from `peer`: an execution of its own on a channel of its
   /// own, which copies `count` elements from input or to output. Throws `Error`.
   std::unique_ptr<Execution> make_port(int peer, bool sends);
 
  private:
-  Collective collective_of(const Signature& signature) const;
+  Collective collective_of(const Signature& signature, const OwnReduction* own) const;
   Choice choose(const Signature& signature, const Collective& collective) const;
   Entry& make(const Collective& collective, const Choice& choice);
   void force(const std::string& setting);

@@ -161,8 +161,12 @@ std::optional<Finding> compare_calls(const Peers& peers, std::uint64_t number) {
                         describe_call(calls[0], plans_differ));
   }
   text.replace(text.size() - 2, 2, "; ");
-  text += plans_differ ? "run the same Khoro with the same settings on every rank"
-                       : "make the same calls in the same order on every rank";
+  if (!plans_differ)
+    text += "make the same calls in the same order on every rank";
+  else if (calls.front().call.signature.reduction == Reduction::user)
+    text += "use the reduction that was made with the same name on every rank";
+  else
+    text += "run the same Khoro with the same settings on every rank";
   Cause cause{Code::mismatch, calls[majority ? 1 : 0].ranks.front(), calls[0].call.signature.kind,
               number};
   return Finding{cause, text};

@@ -50,6 +50,9 @@ struct Sum {
 /// A sum that a step may divide.
 struct Average : Sum {};
 
+/// A sum of contributions that a step may scale.
+struct ScaledSum : Sum {};
+
 struct Product {
   template <class T>
   KHORO_HD static inline T apply(T a, T b) noexcept {
@@ -134,6 +137,7 @@ KHORO_HD inline auto visit_reduction(Reduction reduction, Partials partials, F&&
     if (partials == Partials::f32) {
       if (reduction == Reduction::prod) return f(Averaged{}, Product{});
       if (reduction == Reduction::sum) return f(Averaged{}, Sum{});
+      if (reduction == Reduction::premul) return f(Averaged{}, ScaledSum{});
     }
   if constexpr (std::is_integral_v<typename Reduced::Element>) {
     if (reduction == Reduction::band) return f(Reduced{}, And{});
@@ -144,6 +148,7 @@ KHORO_HD inline auto visit_reduction(Reduction reduction, Partials partials, F&&
   if (reduction == Reduction::min) return f(Reduced{}, Min{});
   if (reduction == Reduction::max) return f(Reduced{}, Max{});
   if (reduction == Reduction::avg) return f(Averaged{}, Average{});
+  if (reduction == Reduction::premul) return f(Reduced{}, ScaledSum{});
   return f(Reduced{}, Sum{});
 }
 }  // namespace detail

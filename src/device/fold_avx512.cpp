@@ -8,9 +8,9 @@ namespace {
 template <class T, class Operation>
 [[gnu::target("avx2,bmi,bmi2,lzcnt,movbe,f16c,avx512f,avx512bw,avx512dq,avx512vl")]] void fold(
     std::byte* to, Form form, const Operand* operands, std::size_t operand_count, std::size_t first,
-    std::size_t elements, std::uint32_t divisor) noexcept {
+    std::size_t elements, std::uint32_t divisor, const OwnFold& own) noexcept {
   run_loops<T, Operation, F16cConversions>(to, form, operands, operand_count, first, elements,
-                                           divisor);
+                                           divisor, own);
 }
 
 }  // namespace

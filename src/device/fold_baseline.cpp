@@ -6,9 +6,10 @@ namespace {
 
 template <class T, class Operation>
 void fold(std::byte* to, Form form, const Operand* operands, std::size_t operand_count,
-          std::size_t first, std::size_t elements, std::uint32_t divisor) noexcept {
+          std::size_t first, std::size_t elements, std::uint32_t divisor,
+          const OwnFold& own) noexcept {
   run_loops<T, Operation, NoConversions>(to, form, operands, operand_count, first, elements,
-                                         divisor);
+                                         divisor, own);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/own_reduction.h"
 #include "device/arithmetic.h"
 #include "device/control_word.h"
 #include "device/division.h"
@@ -53,8 +54,9 @@ struct Loops {
   /// Whether elements and partial results are the same in memory.
   static constexpr bool alike = std::is_same_v<Element, Carry>;
   static constexpr bool may_divide = std::is_same_v<Operation, Average>;
+  static constexpr bool may_scale = std::is_same_v<Operation, ScaledSum>;
   /// Whether two operands take one pass: a conversion costs more than the accumulator.
-  static constexpr bool one_pass = std::is_same_v<Element, Accumulator>;
+  static constexpr bool one_pass = std::is_same_v<Element, Accumulator> && !may_scale;
   /// And more operands: where it is asked for most, else it is too much code.
   static constexpr bool long_pass = one_pass && std::is_base_of_v<Sum, Operation>;
 
@@ -119,11 +121,26 @@ struct Loops {
     for (std::size_t i = 0; i < elements; ++i) store<Memory>(to, i, values[i]);
   }
 
+  /// An operand times the rank's factor.
+  [[gnu::always_inline]] static void scaled(Accumulator* values, const std::byte* data, bool carry,
+                                            bool first, std::size_t elements,
+                                            Accumulator factor) noexcept {
+    alignas(64) std::array<Accumulator, fold_block> next;
+    Accumulator* const own = first ? values : next.data();
+    carry ? start<Carry>(own, data, elements) : start<Element>(own, data, elements);
+#pragma omp simd
+    for (std::size_t i = 0; i < elements; ++i) own[i] = Product::apply(own[i], factor);
+    if (first) return;
+#pragma omp simd
+    for (std::size_t i = 0; i < elements; ++i) values[i] = Operation::apply(values[i], next[i]);
+  }
+
   /// Any number of operands in any forms, a block at a time. Every operand of a block is read
   /// before its result is written, so the result may take the place of any of them.
   [[gnu::always_inline]] static void blocked(std::byte* to, Form form, const Operand* operands,
                                              std::size_t operand_count, std::size_t begin,
-                                             std::size_t elements, std::uint32_t divisor) noexcept {
+                                             std::size_t elements, std::uint32_t divisor,
+                                             [[maybe_unused]] const OwnFold& own) noexcept {
     const auto is_carry = [](Form f) { return !alike && f == Form::carry; };
     const auto place = [&](Form f, std::size_t element) {
       return element * (is_carry(f) ? sizeof(Carry) : sizeof(Element));
@@ -134,6 +151,12 @@ struct Loops {
       for (std::size_t k = 0; k < operand_count; ++k) {
         const std::byte* data = operands[k].data + place(operands[k].form, first);
         const bool carry = is_carry(operands[k].form);
+        if constexpr (may_scale)
+          if (operands[k].premul) {
+            const auto* const factor = own.reduction->factor.data();
+            scaled(values.data(), data, carry, k == 0, n, load<Element, Accumulator>(factor, 0));
+            continue;
+          }
         if (k == 0)
           carry ? start<Carry>(values.data(), data, n) : start<Element>(values.data(), data, n);
         else
@@ -152,6 +175,7 @@ struct Loops {
                                             std::size_t operand_count, std::size_t begin,
                                             std::size_t elements, std::uint32_t divisor) noexcept {
     if (operand_count != 1 || divisor != 0) return false;
+    if (may_scale && operands[0].premul) return false;
     if (!alike && form != operands[0].form) return false;
     const std::size_t size = form == Form::carry ? sizeof(Carry) : sizeof(Element);
     const std::byte* const from = operands[0].data;
@@ -161,14 +185,15 @@ struct Loops {
 
   [[gnu::always_inline]] static void run(std::byte* to, Form form, const Operand* operands,
                                          std::size_t operand_count, std::size_t begin,
-                                         std::size_t elements, std::uint32_t divisor) noexcept {
+                                         std::size_t elements, std::uint32_t divisor,
+                                         const OwnFold& own) noexcept {
     if constexpr (one_pass)
       if (operand_count == 2) return direct<2>(to, operands, begin, elements, divisor);
     if constexpr (long_pass) {
       if (operand_count == 3) return direct<3>(to, operands, begin, elements, divisor);
       if (operand_count == 4) return direct<4>(to, operands, begin, elements, divisor);
     }
-    blocked(to, form, operands, operand_count, begin, elements, divisor);
+    blocked(to, form, operands, operand_count, begin, elements, divisor, own);
   }
 };
 
@@ -184,11 +209,12 @@ using ControlWord = std::conditional_t<std::is_floating_point_v<typename T::Accu
 template <class T, class Operation, class Conversions>
 [[gnu::always_inline]] inline void run_loops(std::byte* to, Form form, const Operand* operands,
                                              std::size_t operand_count, std::size_t first,
-                                             std::size_t elements, std::uint32_t divisor) noexcept {
+                                             std::size_t elements, std::uint32_t divisor,
+                                             const OwnFold& own) noexcept {
   using Kernel = Loops<T, Operation, Conversions>;
   if (Kernel::copies(to, form, operands, operand_count, first, elements, divisor)) return;
   [[maybe_unused]] const ControlWord<T, Operation> control;
-  Kernel::run(to, form, operands, operand_count, first, elements, divisor);
+  Kernel::run(to, form, operands, operand_count, first, elements, divisor, own);
 }
 
 // One for each set of instructions.

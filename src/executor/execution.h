@@ -14,6 +14,8 @@
 
 namespace khoro {
 
+struct OwnReduction;
+
 /// The buffers of one call. Borrowed until the execution is done.
 struct CallBuffers {
   const std::byte* input = nullptr;
@@ -27,7 +29,8 @@ struct CallArguments {
   Dtype dtype = Dtype::f32;
   Reduction reduction = Reduction::sum;
   std::uint32_t digest = 0;
-  const Blocks* blocks = nullptr;  // in place of the count; borrowed until the execution is done
+  const Blocks* blocks = nullptr;     // in place of the count; borrowed until the execution is done
+  const OwnReduction* own = nullptr;  // of a reduction that was made; borrowed as long
 };
 
 /// Opens the ends that a program's ports need. The ends live as long as the communicator; asking

@@ -76,6 +76,7 @@ void HostEngine::open(Ends& ends) {
 void HostEngine::start(const CallArguments& call) {
   buffers_ = call.buffers;
   digest_ = call.digest;
+  own_.reduction = call.own;
   if (shape_ == 0 || call.count != count_ || call.dtype != dtype_ || call.reduction != reduction_ ||
       call.blocks)
     reshape(call);
@@ -98,10 +99,11 @@ bool HostEngine::in_place() const noexcept {
 
 void HostEngine::reshape(const CallArguments& call) {
   const std::size_t element = find(call.dtype)->bytes;
-  // Where nothing is reduced nothing is carried.
-  const bool reduces = collective_.reduces();
+  // Where nothing is reduced nothing is carried, and a function knows no type but the dtype.
+  const bool by_function = call.reduction == Reduction::user;
+  const bool carries = collective_.reduces() && !by_function;
   const std::size_t carry =
-      reduces ? carry_bytes(carry_type(call.dtype, call.reduction, partials_)) : element;
+      carries ? carry_bytes(carry_type(call.dtype, call.reduction, partials_)) : element;
   const auto widest = static_cast<std::uint64_t>(std::max(image_.widest_message, 1));
   const std::uint64_t limit = least_limit_ / (widest * carry);
   if (limit == 0)
@@ -131,8 +133,9 @@ void HostEngine::reshape(const CallArguments& call) {
   room_ = limit;
   shift_[0] = log2_of(element);
   shift_[1] = log2_of(carry);
-  carry_form_ = reduces ? khoro::carry_form(dtype_, reduction_, partials_) : Form::dtype;
-  fold_ = find_fold(dtype_, reduction_, partials_);
+  carry_form_ = carries ? khoro::carry_form(dtype_, reduction_, partials_) : Form::dtype;
+  own_.dtype = dtype_;
+  fold_ = by_function ? fold_by_function : find_fold(dtype_, reduction_, partials_);
   ++shape_;
   local_blocks_ = blocks_ && blocks_->local;
   if (local_blocks_) take_local_blocks();

@@ -119,7 +119,7 @@ class HostEngine {
   }
   void fold(std::byte* to, Form form, const Operand* operands, std::uint32_t operand_count,
             std::uint64_t first, std::uint64_t elements, std::uint32_t divisor) const noexcept {
-    fold_(to, form, operands, operand_count, first, elements, divisor);
+    fold_(to, form, operands, operand_count, first, elements, divisor, own_);
   }
 
  private:
@@ -201,6 +201,7 @@ class HostEngine {
   unsigned shift_[2] = {0, 0};
   Form carry_form_ = Form::dtype;
   Fold fold_ = nullptr;
+  OwnFold own_;
   std::uint64_t room_ = 0;
   std::vector<Known> known_;
 

@@ -189,7 +189,9 @@ class Preparation {
     Operand& operand = lane_.operands[move.source_count++];
     operand.data = source.run.data;
     operand.form = source.run.form;
-    move.form = stage.flags & Stage::reduces ? engine_.carry_form() : form;
+    operand.premul = (stage.flags & Stage::premul) != 0;
+    const bool changes = (stage.flags & (Stage::reduces | Stage::premul)) != 0;
+    move.form = changes ? engine_.carry_form() : form;
   }
 
   KHORO_HD Outlook read(const Stage& stage) {
@@ -200,8 +202,8 @@ class Preparation {
     if (!agrees(span.elements)) return fail(Status::corrupt);
     Move& move = lane_.move;
     if (!span.contiguous) move.pieces = true;
-    const bool lendable =
-        move.source_count == 0 && span.contiguous && engine_.lends_from(stage.buffer);
+    const bool lendable = move.source_count == 0 && span.contiguous &&
+                          (stage.flags & Stage::premul) == 0 && engine_.lends_from(stage.buffer);
     move.lendable = lendable ? source.run.data : nullptr;
     add_source(stage, source, span.form);
     return Outlook::fires;

@@ -56,7 +56,8 @@ void check_stage(const Stage& stage, const Image& image, const Collective& colle
   if (has_token &&
       (stage.token() < 0 || static_cast<std::size_t>(stage.token()) >= image.token_counts.size()))
     refuse(place, fmt::format("token {} does not exist", stage.token()));
-  if (stage.flags & Stage::premul) refuse(place, "a factor, but the reduction has none");
+  if (stage.flags & Stage::premul && !(collective.reduces() && collective.premul))
+    refuse(place, "a factor, but the reduction has none");
 }
 
 /// The order of the grammar: await, then an offer alone or sources, scale, writes, sinks, signal.

@@ -33,7 +33,8 @@ KHORO_HD void next_segment(const Engine& engine, LaneState& lane, std::uint64_t 
   const std::uint64_t passed = lane.move.segment;
   for (std::uint32_t k = 0; k < lane.move.source_count; ++k) {
     go_on(engine, lane.sources[k].run, passed);
-    lane.operands[k] = {lane.sources[k].run.data, lane.sources[k].run.form};
+    lane.operands[k].data = lane.sources[k].run.data;
+    lane.operands[k].form = lane.sources[k].run.form;
   }
   for (std::uint32_t k = 0; k < lane.move.sink_count; ++k)
     if (lane.sinks[k].kind != Sink::Kind::reference) go_on(engine, lane.sinks[k].run, passed);

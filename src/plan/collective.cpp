@@ -103,7 +103,8 @@ std::uint64_t Collective::hash() const noexcept {
   hash = combine(hash, has_root() ? static_cast<std::uint64_t>(root) : 0);
   hash = combine(hash, reduces() && average);
   const std::uint64_t more = static_cast<std::uint64_t>(unequal) |
-                             static_cast<std::uint64_t>(reduces() && rank_order) << 1;
+                             static_cast<std::uint64_t>(reduces() && rank_order) << 1 |
+                             static_cast<std::uint64_t>(reduces() && premul) << 2;
   return more != 0 ? combine(hash, more) : hash;
 }
 

@@ -48,6 +48,8 @@ struct Collective {
   /// The contributions are folded from the left in rank order. Whoever asks for it carries partial
   /// results in the accumulator's type, so that what is stored or sent in between changes nothing.
   bool rank_order = false;
+  /// Each contribution is multiplied by a factor of its rank's, once.
+  bool premul = false;
 
   bool reduces() const noexcept {
     return kind == CollectiveKind::allreduce || kind == CollectiveKind::reducescatter ||

@@ -171,6 +171,7 @@ void Parser::header(Words& words) {
   if (collective.reduces()) {
     collective.average = words.take("average");
     collective.rank_order = words.take("rank-order");
+    collective.premul = words.take("premul");
   }
   words.expect_end();
   count_cells(std::int64_t{collective.ranks} * plan_.chunks);

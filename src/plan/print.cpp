@@ -84,9 +84,10 @@ std::string print(const Step& step, int lane, const std::vector<Token>& tokens) 
 std::string print_head(const Plan& plan) {
   const Collective& collective = plan.collective;
   return fmt::format(
-      "plan {} ranks {} chunks {}{}{}{}\n", plan.name(), collective.ranks, plan.chunks,
+      "plan {} ranks {} chunks {}{}{}{}{}\n", plan.name(), collective.ranks, plan.chunks,
       collective.has_root() ? fmt::format(" root {}", collective.root) : "",
-      collective.average ? " average" : "", collective.rank_order ? " rank-order" : "");
+      collective.average ? " average" : "", collective.rank_order ? " rank-order" : "",
+      collective.premul ? " premul" : "");
 }
 
 std::string print_rank(const Plan& plan, int rank) {

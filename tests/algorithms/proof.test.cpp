@@ -15,9 +15,13 @@ void for_every_plan(int ranks, const auto& look) {
   for (const Algorithm* algorithm : algorithms()) {
     std::vector<Collective> collectives = {{algorithm->collective, ranks}};
     if (collectives[0].reduces()) collectives.push_back({algorithm->collective, ranks, 0, true});
-    if (algorithm->rank_order)
-      for (bool average : {false, true})
-        collectives.push_back({algorithm->collective, ranks, ranks - 1, average, false, true});
+    for (bool rank_order : {false, true}) {
+      if (!collectives[0].reduces() || (rank_order && !algorithm->rank_order)) continue;
+      for (bool premul : {false, true})
+        if (rank_order || premul)
+          collectives.push_back(
+              {algorithm->collective, ranks, ranks - 1, !premul, false, rank_order, premul});
+    }
     if (collectives[0].has_root())
       for (int root = 1; root < ranks; root += std::max(ranks - 2, 1))  // 1 and the last
         collectives.push_back({algorithm->collective, ranks, root});
@@ -68,7 +72,8 @@ TEST_CASE("what an algorithm excludes is a fault", "[algorithms]") {
         CHECK(verdict.found->fault == Fault::deadlock);
         CHECK(verdict.found->outcome.hangs);
       }
-      if (!algorithm.lends_in_place) {
+      // What a factor was applied to is never lent.
+      if (!algorithm.lends_in_place && !plan.collective.premul) {
         Plan lending = plan;
         lending.lends_in_place = true;
         const Verdict verdict =

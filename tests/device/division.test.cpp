@@ -22,7 +22,7 @@ std::vector<T> divided(Dtype dtype, const std::vector<T>& values, std::uint32_t 
   const Operand operand{reinterpret_cast<const std::byte*>(values.data()), Form::carry};
   std::vector<T> to(values.size());
   find_fold(dtype, Reduction::avg, set)(reinterpret_cast<std::byte*>(to.data()), Form::carry,
-                                        &operand, 1, 0, values.size(), divisor);
+                                        &operand, 1, 0, values.size(), divisor, {});
   return to;
 }
 

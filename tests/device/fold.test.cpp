@@ -114,8 +114,8 @@ void check(const Case& c, const ScalarReference& reference,
   // At odd alignments in two parts, the second of which begins anywhere.
   const std::size_t part = c.misalignment % 2 == 0 ? c.elements : c.elements / 3;
   const Fold fold = find_fold(c.dtype, c.reduction, set, c.partials);
-  fold(to.data(), c.to, operands.data(), operands.size(), 0, part, c.divisor);
-  fold(to.data(), c.to, operands.data(), operands.size(), part, c.elements - part, c.divisor);
+  fold(to.data(), c.to, operands.data(), operands.size(), 0, part, c.divisor, {});
+  fold(to.data(), c.to, operands.data(), operands.size(), part, c.elements - part, c.divisor, {});
   bool equal = true;
   for (std::size_t i = 0; i < c.elements && equal; ++i)
     equal = reference.equal(reference.at(to.data() + i * reference.bytes(c.to), c.to), expected[i]);
@@ -235,7 +235,7 @@ TEST_CASE("minus zero is less than plus zero and a NaN wins on either side", "[d
                             Operand{reinterpret_cast<const std::byte*>(b.data()), Form::dtype}};
   const auto run = [&](Reduction reduction) {
     find_fold(Dtype::f32, reduction)(reinterpret_cast<std::byte*>(to.data()), Form::dtype,
-                                     operands.data(), 2, 0, 4, 0);
+                                     operands.data(), 2, 0, 4, 0, {});
   };
   run(Reduction::min);
   CHECK((std::signbit(to[0]) && std::signbit(to[1])));
@@ -258,7 +258,7 @@ TEST_CASE("the caller's rounding mode neither changes a result nor is changed", 
 #endif
   for (InstructionSet set : instruction_sets())
     find_fold(Dtype::f32, Reduction::sum, set)(reinterpret_cast<std::byte*>(to.data()), Form::dtype,
-                                               operands.data(), 2, 0, 2, 0);
+                                               operands.data(), 2, 0, 2, 0, {});
   const int mode = std::fegetround();
 #if defined(__x86_64__)
   const unsigned after = _mm_getcsr();

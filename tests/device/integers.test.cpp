@@ -22,7 +22,7 @@ T folded(Dtype dtype, Reduction reduction, const std::vector<T>& values,
   for (InstructionSet set : instruction_sets()) {
     T& to = results.emplace_back();
     find_fold(dtype, reduction, set)(reinterpret_cast<std::byte*>(&to), Form::dtype,
-                                     operands.data(), operands.size(), 0, 1, divisor);
+                                     operands.data(), operands.size(), 0, 1, divisor, {});
     REQUIRE(to == results.front());
   }
   return results.front();

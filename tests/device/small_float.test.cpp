@@ -47,14 +47,15 @@ std::vector<float> widened(Dtype dtype, const Codes& codes, InstructionSet set) 
   const Operand operand{data.data(), Form::dtype};
   std::vector<float> to(codes.size());
   find_fold(dtype, Reduction::avg, set)(reinterpret_cast<std::byte*>(to.data()), Form::carry,
-                                        &operand, 1, 0, to.size(), 0);
+                                        &operand, 1, 0, to.size(), 0, {});
   return to;
 }
 
 Codes rounded(Dtype dtype, const std::vector<float>& values, InstructionSet set) {
   const Operand operand{reinterpret_cast<const std::byte*>(values.data()), Form::carry};
   std::vector<std::byte> to(values.size() * find(dtype)->bytes);
-  find_fold(dtype, Reduction::avg, set)(to.data(), Form::dtype, &operand, 1, 0, values.size(), 0);
+  find_fold(dtype, Reduction::avg, set)(to.data(), Form::dtype, &operand, 1, 0, values.size(), 0,
+                                        {});
   return unpacked(dtype, to);
 }
 
@@ -64,8 +65,8 @@ Codes folded(Dtype dtype, Reduction reduction, const Codes& a, const Codes& b, I
   const std::array operands{Operand{first.data(), Form::dtype},
                             Operand{second.data(), Form::dtype}};
   std::vector<std::byte> to(first.size());
-  find_fold(dtype, reduction, set)(to.data(), Form::dtype, operands.data(), 2, 0, a.size(),
-                                   divisor);
+  find_fold(dtype, reduction, set)(to.data(), Form::dtype, operands.data(), 2, 0, a.size(), divisor,
+                                   {});
   return unpacked(dtype, to);
 }
 

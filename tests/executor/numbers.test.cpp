@@ -28,6 +28,9 @@ bool is_left_fold(test::Job& job, const Plan& plan, const JobCall& call) {
   const Collective& collective = plan.collective;
   const test::ScalarReference scalar(call.dtype, call.reduction, Partials::f32);
   const std::size_t size = find(call.dtype)->bytes;
+  const std::vector<Scalar> given = job.factors();
+  std::vector<const Scalar*> factors;
+  for (const Scalar& factor : given) factors.push_back(&factor);
   for (int rank = 0; rank < collective.ranks; ++rank) {
     if (!collective.has_output(rank)) continue;
     const bool block = collective.kind == CollectiveKind::reducescatter;
@@ -37,7 +40,7 @@ bool is_left_fold(test::Job& job, const Plan& plan, const JobCall& call) {
       for (const std::vector<std::byte>& input : job.inputs())
         row.push_back(scalar.at(input.data() + (first + i) * size, Form::dtype));
       const auto divisor = static_cast<std::uint32_t>(collective.average ? collective.ranks : 0);
-      if (!scalar.equal(scalar.fold(Form::dtype, row, divisor),
+      if (!scalar.equal(scalar.fold(Form::dtype, row, divisor, factors),
                         scalar.at(job.output(rank) + i * size, Form::dtype)))
         return false;
     }
@@ -57,7 +60,9 @@ TEST_CASE("partial sums and products of 16-bit floats are carried in f32 where t
     for (Dtype dtype : {Dtype::f16, Dtype::bf16})
       for (Reduction reduction : {Reduction::sum, Reduction::prod, Reduction::max}) {
         call.dtype = dtype;
-        call.reduction = plan.collective.average ? Reduction::avg : reduction;
+        call.reduction = plan.collective.average  ? Reduction::avg
+                         : plan.collective.premul ? Reduction::premul
+                                                  : reduction;
         for (std::size_t count : {1, 130, 3000}) {
           call.count = count;
           ++call.seed;

@@ -105,11 +105,12 @@ TEST_CASE("collectives that ask for different things have different hashes", "[p
         ++number;
       }
   for (bool unequal : {false, true})
-    for (bool rank_order : {false, true}) {
-      hashes.insert(
-          Collective{CollectiveKind::reducescatter, 4, 0, false, unequal, rank_order}.hash());
-      ++number;
-    }
+    for (bool rank_order : {false, true})
+      for (bool premul : {false, true}) {
+        hashes.insert(
+            Collective{CollectiveKind::reduce, 4, 0, false, unequal, rank_order, premul}.hash());
+        ++number;
+      }
   for (int root : {0, 1, 2}) {
     hashes.insert(Collective{CollectiveKind::broadcast, 3, root}.hash());
     ++number;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/own_reduction.h"
 #include "executor/execution.h"
 #include "support/catch.h"
 #include "support/oracle.h"
@@ -91,6 +92,15 @@ class Job {
   }
 
   const std::vector<std::vector<std::byte>>& inputs() const { return inputs_; }
+  /// Of the ranks; empty unless the reduction has them.
+  std::vector<Scalar> factors() const {
+    std::vector<Scalar> factors;
+    for (const OwnReduction& own : owns_) {
+      Scalar& factor = factors.emplace_back();
+      std::copy(own.factor.begin(), own.factor.end(), factor.bytes.begin());
+    }
+    return factors;
+  }
   const std::byte* output(int rank) { return buffers_[std::size_t(rank)].output(); }
   Execution& execution(int rank) { return *executions_[std::size_t(rank)]; }
 
@@ -99,6 +109,11 @@ class Job {
     std::mt19937_64 random(call.seed);
     buffers_.clear();
     inputs_.clear();
+    owns_.assign(call.reduction == Reduction::premul ? executions_.size() : 0, {});
+    for (OwnReduction& own : owns_) {
+      own.dtype = call.dtype;
+      fill_elements(own.factor.data(), 1, call.dtype, random);
+    }
     for (int rank = 0; rank < plan_.collective.ranks; ++rank) {
       JobBuffers& buffers = buffers_.emplace_back(plan_.collective, rank, call);
       const std::size_t bytes = buffers.input_bytes();
@@ -109,7 +124,9 @@ class Job {
                              call.count,
                              call.dtype,
                              call.reduction,
-                             static_cast<std::uint32_t>(call.seed)});
+                             static_cast<std::uint32_t>(call.seed),
+                             nullptr,
+                             owns_.empty() ? nullptr : &owns_[std::size_t(rank)]});
     }
   }
 
@@ -137,7 +154,7 @@ class Job {
     const std::size_t carry = carry_bytes(carry_type(call.dtype, call.reduction, partials_));
     const Grid grid({plan_.collective, plan_.chunks, call.count, find(call.dtype)->bytes,
                      slot_bytes / (static_cast<std::size_t>(plan_.widest_message) * carry)});
-    Oracle oracle(plan_, call.dtype, call.reduction, grid, inputs_, partials_);
+    Oracle oracle(plan_, call.dtype, call.reduction, grid, inputs_, partials_, factors());
     for (int rank = 0; rank < plan_.collective.ranks; ++rank) {
       JobBuffers& buffers = buffers_[std::size_t(rank)];
       if (!oracle.matches(rank, buffers.output()) || !buffers.rest_intact()) return false;
@@ -151,6 +168,7 @@ class Job {
   std::vector<std::unique_ptr<Execution>> executions_;
   std::vector<JobBuffers> buffers_;
   std::vector<std::vector<std::byte>> inputs_;
+  std::vector<OwnReduction> owns_;  // by rank
 };
 
 }  // namespace khoro::test

@@ -61,6 +61,7 @@ inline std::string text(const Plan& plan, const JobCall& call) {
 /// What for_each_call() asks of a plan for a dtype. Calls without a reduction name a sum.
 inline std::vector<Reduction> reductions_of(const Plan& plan, Dtype dtype) {
   if (plan.collective.average) return {Reduction::avg};
+  if (plan.collective.premul) return {Reduction::premul};
   if (!plan.collective.reduces()) return {Reduction::sum};
   std::vector<Reduction> others;
   for (const ReductionRow& row : reductions())
@@ -93,7 +94,8 @@ void for_each_call(const Plan& plan, const std::vector<std::size_t>& counts, F&&
     }
 }
 
-/// Every plan of the registry for these ranks, with and without the division of an average.
+/// Every plan of the registry for these ranks, also with the division of an average and with
+/// factors.
 template <class F>
 void for_each_plan(const std::vector<int>& ranks, F&& f) {
   for (const Algorithm* algorithm : algorithms())
@@ -102,6 +104,13 @@ void for_each_plan(const std::vector<int>& ranks, F&& f) {
         const Plan plan = plan_of(*algorithm, count, average, count / 2);
         if (!average || plan.collective.reduces()) f(*algorithm, plan);
       }
+  for (const Algorithm* algorithm : algorithms())
+    for (int count : ranks) {
+      Collective collective{algorithm->collective, count, count / 2};
+      collective.premul = collective.reduces();
+      if (collective.premul)
+        f(*algorithm, make_plan(*algorithm, collective, Topology::one_machine(count), Shape{}));
+    }
 }
 
 }  // namespace khoro::test

@@ -27,8 +27,9 @@ class Signatures {
     int chunk = 0;
     std::vector<int> operands;  // folded from left to right
     bool scaled = false;
-    Form form = Form::dtype;  // that the result is rounded to
-    auto key() const { return std::tie(rank, chunk, operands, scaled, form); }
+    Form form = Form::dtype;   // that the result is rounded to
+    std::vector<int> factors;  // of each operand: the rank whose factor it is times, or -1
+    auto key() const { return std::tie(rank, chunk, operands, scaled, form, factors); }
     bool operator<(const Node& other) const { return key() < other.key(); }
   };
   static constexpr int nothing = -1;
@@ -39,7 +40,7 @@ class Signatures {
       Rank& at = ranks_.emplace_back(Rank{plan.program(rank), {}, {}, {}});
       for (const Token& token : at.program.tokens) at.tokens.push_back(token.count);
       for (int chunk = 0; chunk < collective.input_chunks(plan.chunks); ++chunk)
-        at.buffers[Buffer::input].push_back(number({rank, chunk, {}, false, Form::dtype}));
+        at.buffers[Buffer::input].push_back(number({rank, chunk, {}, false, Form::dtype, {}}));
       at.buffers[Buffer::output].assign(
           static_cast<std::size_t>(collective.output_chunks(plan.chunks)), nothing);
       for (Lane& lane : at.program.lanes) at.steps.push_back(lane.next());
@@ -100,17 +101,20 @@ class Signatures {
     const Step* step = at.steps[lane];
     if (step == nullptr || !ready(*step, rank, lane)) return false;
     std::vector<Value> sources;
+    std::vector<int> factors;
     Value value;
-    bool reduces = false;
+    bool changes = false;
     bool scaled = false;
     const auto fold = [&] {  // when the value is first stored or sent
       if (sources.empty()) return;
-      value = round(sources, reduces || scaled, scaled, Form::carry);
+      value = changes || scaled ? round(sources, factors, scaled) : sources.front();
       sources.clear();
     };
     for (const Stage& stage : step->stages()) {
       const Name channel = name(stage, rank, lane);
-      reduces |= (stage.flags & Stage::reduces) != 0;
+      const bool premul = (stage.flags & Stage::premul) != 0;
+      changes |= premul || (stage.flags & Stage::reduces) != 0;
+      if (stage.is_source()) factors.push_back(premul ? rank : -1);
       switch (stage.verb) {
         case Verb::await:
           --at.tokens[std::size_t(stage.token())];
@@ -155,11 +159,10 @@ class Signatures {
     return true;
   }
 
-  Value round(const std::vector<Value>& sources, bool folds, bool scaled, Form form) {
-    if (!folds) return sources.front();
+  Value round(const std::vector<Value>& sources, const std::vector<int>& factors, bool scaled) {
     Value result;
     for (std::size_t chunk = 0; chunk < sources.front().size(); ++chunk) {
-      Node node{-1, 0, {}, scaled, form};
+      Node node{-1, 0, {}, scaled, Form::carry, factors};
       for (const Value& source : sources) node.operands.push_back(source.at(chunk));
       result.push_back(number(node));
     }
@@ -181,7 +184,7 @@ class Signatures {
     if (buffer.size() < std::size_t(span.last)) buffer.resize(std::size_t(span.last), nothing);
     for (std::size_t i = 0; i < value.size(); ++i) {
       if (span.buffer == Buffer::output && node(value[i]).form == Form::carry)
-        value[i] = number({-1, 0, {value[i]}, false, Form::dtype});
+        value[i] = number({-1, 0, {value[i]}, false, Form::dtype, {-1}});
       buffer.at(std::size_t(span.first) + i) = value[i];
     }
     return value;
@@ -211,22 +214,25 @@ inline Grid grid_of(const Plan& plan, Dtype dtype, Reduction reduction, std::siz
 /// element at a time.
 class Oracle {
  public:
-  /// `inputs` and `grid` outlive it.
+  /// `inputs` and `grid` outlive it. `factors` are those of the ranks, of Reduction::premul.
   Oracle(const Plan& plan, Dtype dtype, Reduction reduction, const Grid& grid,
-         const std::vector<std::vector<std::byte>>& inputs, Partials partials = Partials::dtype)
+         const std::vector<std::vector<std::byte>>& inputs, Partials partials = Partials::dtype,
+         std::vector<Scalar> factors = {})
       : Oracle(plan, std::make_shared<Signatures>(plan), dtype, reduction, {&grid, 1}, inputs,
-               partials) {}
+               partials, std::move(factors)) {}
   /// `signatures`, those of the plan, are shared by the oracles of many calls. Of grids there is
   /// one for all ranks, or one for each.
   Oracle(const Plan& plan, std::shared_ptr<const Signatures> signatures, Dtype dtype,
          Reduction reduction, std::span<const Grid> grids,
-         const std::vector<std::vector<std::byte>>& inputs, Partials partials = Partials::dtype)
+         const std::vector<std::vector<std::byte>>& inputs, Partials partials = Partials::dtype,
+         std::vector<Scalar> factors = {})
       : plan_(plan),
         signatures_(std::move(signatures)),
         scalar_(dtype, reduction, partials),
         size_(find(dtype)->bytes),
         grids_(grids),
-        inputs_(inputs) {}
+        inputs_(inputs),
+        factors_(std::move(factors)) {}
 
   /// Compares the output of a rank; chunks that receive nothing are not looked at.
   bool matches(int rank, const std::byte* output) {
@@ -269,11 +275,14 @@ class Oracle {
       const auto ranks = static_cast<std::uint32_t>(plan_.collective.ranks);
       std::vector<const std::vector<Scalar>*> operands;
       for (int operand : node.operands) operands.push_back(&value(operand, tile));
+      std::vector<const Scalar*> factors;
+      for (int rank : node.factors)
+        factors.push_back(rank < 0 ? nullptr : &factors_.at(std::size_t(rank)));
       std::vector<Scalar> row(operands.size());
       result.reserve(operands[0]->size());
       for (std::size_t i = 0; i < operands[0]->size(); ++i) {
         for (std::size_t k = 0; k < row.size(); ++k) row[k] = operands[k]->at(i);
-        result.push_back(scalar_.fold(node.form, row, node.scaled ? ranks : 0));
+        result.push_back(scalar_.fold(node.form, row, node.scaled ? ranks : 0, factors));
       }
     }
     return values_[{tree, tile}] = std::move(result);
@@ -285,6 +294,7 @@ class Oracle {
   std::size_t size_;
   std::span<const Grid> grids_;
   const std::vector<std::vector<std::byte>>& inputs_;
+  std::vector<Scalar> factors_;
   std::map<std::pair<int, std::size_t>, std::vector<Scalar>> values_;
 };
 

@@ -128,18 +128,30 @@ class ScalarReference {
   }
 
   /// Folds from left to right in the accumulator, divides unless the divisor is 0, rounds once.
-  /// What is only passed on is a copy.
-  Scalar fold(Form to, std::span<const Scalar> operands, std::uint32_t divisor) const {
-    if (operands.size() == 1 && divisor == 0 && operands[0].form == to) return operands[0];
+  /// What is only passed on is a copy. Operands that have a factor are multiplied by it.
+  Scalar fold(Form to, std::span<const Scalar> operands, std::uint32_t divisor,
+              std::span<const Scalar* const> factors = {}) const {
+    const auto factor = [&](std::size_t k) { return factors.empty() ? nullptr : factors[k]; };
+    const bool scales = std::any_of(factors.begin(), factors.end(),
+                                    [](const Scalar* each) { return each != nullptr; });
+    if (operands.size() == 1 && divisor == 0 && operands[0].form == to && !scales)
+      return operands[0];
     if (!find(dtype_)->integer) {
-      double value = real(operands[0]);
-      for (const Scalar& operand : operands.subspan(1)) value = reduce(value, real(operand));
+      const auto part = [&](std::size_t k) {
+        const double own = real(operands[k]);
+        return factor(k) ? narrow(own * real(*factor(k))) : own;
+      };
+      double value = part(0);
+      for (std::size_t k = 1; k < operands.size(); ++k) value = reduce(value, part(k));
       if (divisor != 0) value = narrow(value / divisor);
       return from_real(to, value);
     }
-    UnsignedWide value = whole(operands[0], bytes(operands[0].form));
-    for (const Scalar& operand : operands.subspan(1))
-      value = reduce(value, whole(operand, bytes(operand.form)));
+    const auto part = [&](std::size_t k) {
+      const UnsignedWide own = whole(operands[k], bytes(operands[k].form));
+      return factor(k) ? wrap(own * whole(*factor(k), element_bytes_)) : own;
+    };
+    UnsignedWide value = part(0);
+    for (std::size_t k = 1; k < operands.size(); ++k) value = reduce(value, part(k));
     if (divisor != 0) value = divide(value, divisor);
     Scalar result{to, {}};
     std::memcpy(result.bytes.data(), &value, bytes(to));  // the low bytes: wraps
@@ -190,7 +202,9 @@ class ScalarReference {
   }
 
   double reduce(double a, double b) const {
-    if (reduction_ == Reduction::sum || reduction_ == Reduction::avg) return narrow(a + b);
+    if (reduction_ == Reduction::sum || reduction_ == Reduction::avg ||
+        reduction_ == Reduction::premul)
+      return narrow(a + b);
     if (reduction_ == Reduction::prod) return narrow(a * b);
     if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<double>::quiet_NaN();
     const bool a_is_less = a < b || (a == b && std::signbit(a) && !std::signbit(b));
@@ -214,6 +228,8 @@ class ScalarReference {
         return a ^ b;
       case Reduction::sum:
       case Reduction::avg:
+      case Reduction::premul:
+      case Reduction::user:
         break;
     }
     return wrap(a + b);

@@ -49,6 +49,7 @@ int in_place_shift(const Collective& collective, int rank, int chunks) {
 Machine::Machine(const Plan& plan, const VerifyOptions& options, Book* book) : book_(book) {
   world_.plan = &plan;
   world_.options = options;
+  premultiplied_ = plan.collective.reduces() && plan.collective.premul;
 }
 
 Verdict Machine::run() {

@@ -111,7 +111,7 @@ class Machine {
   std::vector<int> places_;  // of the clocks, as positions; empty if nothing can race
   int block_ = 0;            // chunks of a block, which may be the whole vector
   bool stopped_ = false;
-  bool premultiplied_ = false;  // some step has applied a factor
+  bool premultiplied_ = false;  // it is asked for, or some step has applied a factor
   Verdict verdict_;
   std::optional<Suspect> suspect_;
   std::vector<std::optional<std::uint64_t>> sums_;  // of all ranks, per chunk
