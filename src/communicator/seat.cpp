@@ -21,7 +21,7 @@ namespace khoro {
 namespace {
 
 /// How many channels to each peer a rank has room for; plans of today use two and the messages of
-/// sends one. Memory is sparse, so what is not opened costs nothing.
+/// sends two. Memory is sparse, so what is not opened costs nothing.
 constexpr int channels_per_peer = 16;
 
 /// Cores that this process may use.

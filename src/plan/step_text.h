@@ -10,7 +10,7 @@
 namespace khoro {
 
 // Caps of what a text may name.
-inline constexpr int most_lanes = 254;
+inline constexpr int most_lanes = 253;
 inline constexpr int most_chunks = 1 << 20;
 
 /// What a step may refer to.

@@ -30,7 +30,7 @@ struct Parsed {
 };
 
 /// Reads what print() wrote for all ranks. Sizes are capped before anything is allocated: 16 MiB of
-/// text, 65,536 ranks, 254 lanes a rank.
+/// text, 65,536 ranks, 253 lanes a rank.
 Parsed parse(std::string_view text);
 
 }  // namespace khoro

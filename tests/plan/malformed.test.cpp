@@ -44,11 +44,11 @@ TEST_CASE("spans, channels and tokens that do not exist are named", "[plan]") {
   malformed(read(input(0)) | write(output(4)), "chunks [4:5) of output: there are 4");
   malformed(read(input(0)) | write(scratch(1 << 20)),
             "chunks [1048576:1048577) of scratch: there are 1048576");
-  const std::string others = ": the other ranks are 0..1, indices 0..253";
+  const std::string others = ": the other ranks are 0..1, indices 0..252";
   malformed(read(input(0)) | send(2), "names channel 2.0" + others);
   malformed(read(input(0)) | send(-1), "names channel -1.0" + others);
   malformed(read(input(0)) | send(0), "names channel 0.0" + others);
-  malformed(read(input(0)) | send(1, 254), "names channel 1.254" + others);
+  malformed(read(input(0)) | send(1, 253), "names channel 1.253" + others);
   malformed(await(1) | read(input(0)), "names token 1: the rank has 1");
   malformed(read(input(0)) | signal(-1), "names token -1: the rank has 1");
 }

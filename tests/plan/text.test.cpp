@@ -172,8 +172,8 @@ TEST_CASE("sizes are capped before anything is allocated", "[plan]") {
   CHECK(first(scratch) == "49: 16777236 chunks over all ranks: at most 16777216");
   CHECK(first(std::string(100000, '\n') + "rank") == "100001: expected \"plan\", found \"rank\"");
   std::string lanes = "plan barrier.x ranks 1 chunks 0\nrank 0\n";
-  for (int lane = 0; lane < 255; ++lane) lanes += "lane " + std::to_string(lane) + "\n";
-  CHECK(first(lanes) == "257: lane 254: must be 0..253");
+  for (int lane = 0; lane < 254; ++lane) lanes += "lane " + std::to_string(lane) + "\n";
+  CHECK(first(lanes) == "256: lane 253: must be 0..252");
   CHECK(first("plan barrier.x ranks 1 chunks 0\n" + std::string(50, 'x')) ==
         "2: expected \"rank 0\", found \"" + std::string(40, 'x') + "...\"");
 }

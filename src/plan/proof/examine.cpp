@@ -12,8 +12,8 @@
 namespace khoro::proof {
 namespace {
 
-/// The last index is kept for plain sends and receives.
-constexpr int channel_indices = 254;
+/// The last indices are kept for sends and receives.
+constexpr int channel_indices = 253;
 constexpr int most_scratch = 1 << 20;
 
 // The order in which the stages of a step come.

@@ -10,7 +10,7 @@ namespace khoro::proof {
 namespace {
 
 constexpr int most_ranks = 65536;
-constexpr int most_lanes = 254;
+constexpr int most_lanes = 253;
 constexpr int most_slots = 4096;
 constexpr std::int64_t most_cells = std::int64_t{1} << 27;
 
