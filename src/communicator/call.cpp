@@ -47,16 +47,19 @@ const Row& row_of(CallKind kind) noexcept {
 
 std::string_view name(CallKind kind) noexcept { return row_of(kind).name; }
 
-std::string describe(const Signature& signature) {
+std::string describe(const Signature& signature, std::uint32_t tag) {
   std::string text(row_of(signature.kind).function);
+  if (tag != 0) text += "Tag";
   if (signature.kind == CallKind::barrier || signature.kind == CallKind::split) return text + "()";
   const DtypeRow* dtype = find(signature.dtype);
   const std::string_view type = dtype ? dtype->constant : "unknown type";
   text += signature.has_local_blocks() ? fmt::format("({}", type)
                                        : fmt::format("({} x {}", signature.count, type);
-  if (signature.kind == CallKind::send) return text + fmt::format(", to rank {})", signature.peer);
-  if (signature.kind == CallKind::recv)
-    return text + fmt::format(", from rank {})", signature.peer);
+  if (signature.point_to_point()) {
+    text += fmt::format(", {} rank {}", signature.kind == CallKind::send ? "to" : "from",
+                        signature.peer);
+    return text + (tag != 0 ? fmt::format(", tag {})", tag) : ")");
+  }
   const Collective collective = signature.collective(1);
   if (collective.reduces()) {
     const ReductionRow* reduction = find(signature.reduction);
@@ -68,15 +71,16 @@ std::string describe(const Signature& signature) {
   return text + ")";
 }
 
-std::string title(CallKind kind, std::uint64_t number) {
-  return fmt::format("{} #{}", name(kind), number);
+std::string title(CallKind kind, std::uint64_t number, std::uint32_t tag) {
+  std::string text = fmt::format("{} #{}", name(kind), number);
+  return tag != 0 ? text + fmt::format(" with tag {}", tag) : text;
 }
 
-std::string title(const Signature& signature, std::uint64_t number) {
+std::string title(const Signature& signature, std::uint64_t number, std::uint32_t tag) {
   std::string text = title(signature.kind, number);
   if (signature.kind == CallKind::send) text += fmt::format(" to rank {}", signature.peer);
   if (signature.kind == CallKind::recv) text += fmt::format(" from rank {}", signature.peer);
-  return text;
+  return tag != 0 ? text + fmt::format(" with tag {}", tag) : text;
 }
 
 }  // namespace khoro

@@ -146,17 +146,20 @@ struct Call {
   /// Where they are unequal. It also owns what `own` points to.
   std::shared_ptr<const Blocks> blocks = nullptr;
   const OwnReduction* own = nullptr;  // of a reduction that was made
+  /// Of a send or receive, which meets one with the same tag; 0: a plain one.
+  std::uint32_t tag = 0;
 };
 
 std::string_view name(CallKind kind) noexcept;
 
 /// As its caller wrote it: "khoroAllReduce(1024 x khoroFloat32, khoroSum)", "khoroBroadcast(3 x
-/// khoroInt64, root 2)", "khoroSend(5 x khoroFloat64, to rank 1)", "khoroBarrier()".
-std::string describe(const Signature& signature);
+/// khoroInt64, root 2)", "khoroSend(5 x khoroFloat64, to rank 1)", "khoroRecvTag(5 x khoroFloat64,
+/// from rank 0, tag 7)", "khoroBarrier()".
+std::string describe(const Signature& signature, std::uint32_t tag = 0);
 
-/// How a call is named in reports: "allreduce #17".
-std::string title(CallKind kind, std::uint64_t number);
-/// The same, and of a message its other end: "recv #2 from rank 0".
-std::string title(const Signature& signature, std::uint64_t number);
+/// How a call is named in reports: "allreduce #17", "send #3 with tag 7".
+std::string title(CallKind kind, std::uint64_t number, std::uint32_t tag = 0);
+/// The same, and of a message its other end: "recv #2 from rank 0 with tag 7".
+std::string title(const Signature& signature, std::uint64_t number, std::uint32_t tag = 0);
 
 }  // namespace khoro

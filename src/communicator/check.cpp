@@ -14,8 +14,9 @@
 namespace khoro {
 namespace {
 
-[[noreturn]] void refuse(const Signature& signature, const std::string& why) {
-  throw Error(Code::invalid_argument, fmt::format("{}: {}", describe(signature), why));
+[[noreturn]] void refuse(const Signature& signature, const std::string& why,
+                         std::uint32_t tag = 0) {
+  throw Error(Code::invalid_argument, fmt::format("{}: {}", describe(signature, tag), why));
 }
 
 /// `bytes` are those of the count.
@@ -122,12 +123,15 @@ void check_reduction(const Call& call) {
 
 void check_types(const Call& call, int rank, int ranks) {
   const Signature& signature = call.signature;
-  if (!find(signature.dtype)) refuse(signature, "that is no data type; use one of khoroDataType_t");
+  if (!find(signature.dtype))
+    refuse(signature, "that is no data type; use one of khoroDataType_t", call.tag);
   if (!signature.point_to_point() && signature.collective(ranks).reduces()) check_reduction(call);
   const bool has_peer = signature.point_to_point() || signature.collective(ranks).has_root();
   if (has_peer && (signature.peer < 0 || signature.peer >= ranks))
-    refuse(signature, fmt::format("there is no rank {}; rank {} is one of {} ranks, 0 to {}",
-                                  signature.peer, rank, ranks, ranks - 1));
+    refuse(signature,
+           fmt::format("there is no rank {}; rank {} is one of {} ranks, 0 to {}", signature.peer,
+                       rank, ranks, ranks - 1),
+           call.tag);
 }
 
 }  // namespace
@@ -143,14 +147,16 @@ void Communicator::check_new(const Call& call) {
       const std::uint64_t element = find(signature.dtype)->bytes;
       // By what the longest buffer of any rank holds.
       if (signature.count > most_bytes / element / static_cast<std::uint64_t>(ranks()))
-        refuse(signature, fmt::format("{} elements are more than memory can hold; the count is in "
-                                      "elements, not bytes",
-                                      signature.count));
+        refuse(signature,
+               fmt::format("{} elements are more than memory can hold; the count is in elements, "
+                           "not bytes",
+                           signature.count),
+               call.tag);
       extent = extent_of(signature, rank(), ranks(), signature.count * element);
     }
     if (call.blocks || call.own) plans_.check(signature, call.own);
   } catch (...) {
-    page_->refuse(signature);
+    page_->refuse(signature, call.tag);
     throw;
   }
   // The next call with this signature may have other blocks, or a reduction made otherwise.
@@ -161,11 +167,11 @@ void Communicator::check_new(const Call& call) {
 void Communicator::refuse_buffers(const Call& call) {
   const Signature& signature = call.signature;
   const Extent& extent = checked_.extent;
-  page_->refuse(signature);
+  page_->refuse(signature, call.tag);
   if (extent.reads && !call.buffers.input)
-    refuse(signature, "the send buffer is NULL; pass the memory to read, or count 0");
+    refuse(signature, "the send buffer is NULL; pass the memory to read, or count 0", call.tag);
   if (extent.writes && !call.buffers.output)
-    refuse(signature, "the receive buffer is NULL; pass the memory to write, or count 0");
+    refuse(signature, "the receive buffer is NULL; pass the memory to write, or count 0", call.tag);
   refuse(signature,
          "the send and the receive buffer overlap; keep them apart, or make the call in place as "
          "khoro.h says");

@@ -81,8 +81,9 @@ std::string crossing(const Communicator& waiting, const CallRecord& call, int wa
           "rank, put them into one group, or use a thread for each",
           std::min(waiting.ordinal(), other.ordinal()),
           std::max(waiting.ordinal(), other.ordinal()), waiting.rank(),
-          title(call.signature, call.number), waiting.ordinal(), waiting.peers().who(same->rank),
-          title(theirs->signature, theirs->number), other.ordinal());
+          title(call.signature, call.number, call.tag), waiting.ordinal(),
+          waiting.peers().who(same->rank), title(theirs->signature, theirs->number, theirs->tag),
+          other.ordinal());
       return;
     }
   });

@@ -10,17 +10,24 @@
 namespace khoro {
 namespace {
 
+constexpr std::string_view cycle_words = "a cycle, in which nobody can go on: ";
+constexpr std::string_view tag_buffer_words =
+    ", or raise KHORO_TAG_BUFFER, up to which a rank keeps messages with tags that it has yet to "
+    "receive";
+
 /// The call that a peer waits for a rank to make. The rank makes it as soon as what it has under
 /// way in the same order (its collectives, its sends to one peer) has ended.
 struct Need {
   CallKind kind = CallKind::allreduce;
-  int peer = 0;  // of a message
+  int peer = 0;           // of a message
+  std::uint32_t tag = 0;  // of a message
 
-  bool in_order_with(const Signature& call) const noexcept {
-    const Signature need{kind};
-    if (!need.point_to_point() || !call.point_to_point())
-      return need.point_to_point() == call.point_to_point();
-    return call.kind == kind && call.peer == peer;
+  bool in_order_with(const CallRecord& call) const noexcept {
+    const Signature need{kind}, &other = call.signature;
+    if (!need.point_to_point() || !other.point_to_point())
+      return need.point_to_point() == other.point_to_point();
+    if (other.kind != kind || other.peer != peer) return false;
+    return kind == CallKind::send ? (call.tag != 0) == (tag != 0) : call.tag == tag;
   }
 };
 
@@ -53,9 +60,7 @@ class Search {
     // Entered by a need, and the need must not be met by what lies before it in the same order.
     if (!visited_[static_cast<std::size_t>(rank)]) {
       const Seen seen = look_at(rank);
-      const auto before = [&](const CallRecord& call) {
-        return step.need.in_order_with(call.signature);
-      };
+      const auto before = [&](const CallRecord& call) { return step.need.in_order_with(call); };
       const bool queued = std::any_of(seen.under_way.begin(), seen.under_way.end(), before);
       if (rank == target_) {
         if (!queued || before(path_.front().call)) return true;
@@ -86,7 +91,7 @@ class Search {
     if (seen.stuck.times == 0) return steps;
     for (const CallRecord& call : seen.under_way) {
       const auto add = [&](int peer, const Need& need) {
-        steps.push_back({{rank, call, peer, seen.stuck.times}, need});
+        steps.push_back({{rank, call, peer, seen.stuck.times, seen.stuck.moves}, need});
       };
       if (call.signature.point_to_point())
         add_message(rank, call, add);
@@ -100,7 +105,8 @@ class Search {
   void add_message(int rank, const CallRecord& call, Add add) const {
     const int peer = call.signature.peer;
     if (peer < 0 || peer >= peers_.ranks() || peer == rank) return;
-    if (lacks(peers_.page(peer), rank, call)) add(peer, {other_end(call.signature.kind), rank});
+    if (lacks(peers_.page(peer), rank, call))
+      add(peer, {other_end(call.signature.kind), rank, call.tag});
   }
 
   template <class Add>
@@ -131,15 +137,17 @@ bool Cycle::confirms(const Cycle& before) const noexcept {
                                         return now.rank == then.rank && now.peer == then.peer &&
                                                now.call.number == then.call.number &&
                                                now.call.signature == then.call.signature &&
-                                               now.times != then.times;
+                                               now.call.tag == then.call.tag &&
+                                               now.times != then.times && now.moves == then.moves;
                                       });
 }
 
 Cycle find_cycle(const Peers& peers, int rank) { return Search(peers).from(rank); }
 
 std::string describe(const Cycle& cycle) {
-  std::string text = "a cycle, in which nobody can go on: ";
+  std::string text(cycle_words);
   bool collective = false;
+  bool full = false;  // some rank keeps no more messages with tags
   // The same on every rank: it begins with the lowest.
   std::vector<Wait> waits = cycle.waits;
   std::rotate(waits.begin(),
@@ -149,15 +157,45 @@ std::string describe(const Cycle& cycle) {
   for (const Wait& wait : waits) {
     const CallKind kind = wait.call.signature.kind;
     collective |= !wait.call.signature.point_to_point();
+    full |= kind == CallKind::send && wait.call.tag != 0;
     text += fmt::format("rank {} waits in {}, {}, for rank {} to {}; ", wait.rank,
-                        describe(wait.call.signature), title(kind, wait.call.number), wait.peer,
+                        describe(wait.call.signature, wait.call.tag),
+                        title(kind, wait.call.number, wait.call.tag), wait.peer,
                         kind == CallKind::recv   ? "send"
                         : kind == CallKind::send ? "receive"
                                                  : "call it");
   }
-  return text + (collective ? "make these calls in an order in which each finds its peers"
-                            : "put the sends and receives of a step into one group "
-                              "(khoroGroupStart), or let one rank send before it receives");
+  text += collective ? "make these calls in an order in which each finds its peers"
+                     : "put the sends and receives of a step into one group (khoroGroupStart), or "
+                       "let one rank send before it receives";
+  if (full) text += tag_buffer_words;
+  return text;
+}
+
+std::optional<HeldBack> find_held_back(const Peers& peers, int rank) {
+  const RankPage& page = peers.page(rank);
+  const auto lacked = page.held_back();
+  if (!lacked || lacked->signature.kind != CallKind::recv) return std::nullopt;
+  for (const CallRecord& call : page.under_way().calls)
+    if (call.signature.kind == CallKind::recv && call.tag != 0 &&
+        call.signature.peer == lacked->signature.peer)
+      return HeldBack{rank, call, *lacked};
+  return std::nullopt;
+}
+
+std::string describe(const HeldBack& held_back) {
+  const auto& [rank, waits, lacked] = held_back;
+  Signature sent = lacked.signature;
+  sent.kind = CallKind::send;
+  sent.peer = rank;
+  return fmt::format(
+      "{}rank {} waits in {}, {}, for rank {} to send, which has called {}, {}, before that; rank "
+      "{} has not received it and has no room to keep it; receive messages in the order in which "
+      "they are sent, or put the receives of a step into one group (khoroGroupStart){}",
+      cycle_words, rank, describe(waits.signature, waits.tag),
+      title(CallKind::recv, waits.number, waits.tag), lacked.signature.peer,
+      describe(sent, lacked.tag), title(CallKind::send, lacked.number, lacked.tag), rank,
+      tag_buffer_words);
 }
 
 }  // namespace khoro

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,9 @@ struct Wait {
   int rank = 0;
   CallRecord call;
   int peer = 0;
-  /// How often the rank had said that it is stuck.
+  /// How often the rank had said that it is stuck, and that it was not meanwhile.
   std::uint32_t times = 0;
+  std::uint32_t moves = 0;
 };
 
 /// Ranks of one communicator that wait for each other in a circle, each in a call that cannot end
@@ -25,7 +27,8 @@ struct Cycle {
   std::vector<Wait> waits;  // waits[i].peer == waits[i + 1].rank, in a circle
 
   explicit operator bool() const noexcept { return !waits.empty(); }
-  /// Every rank has tried since `before` was seen, and is stuck in the same call.
+  /// Every rank has tried since `before` was seen, and is stuck in the same call, without having
+  /// sent or taken in anything meanwhile that it could go on with.
   bool confirms(const Cycle& before) const noexcept;
 };
 
@@ -35,5 +38,17 @@ Cycle find_cycle(const Peers& peers, int rank);
 
 /// Who waits for whom in which call, and what to do.
 std::string describe(const Cycle& cycle);
+
+/// One rank that waits for itself: for a message with a tag that comes behind another one on its
+/// way, which the rank has not received and has no room to keep. That is certain at once, since the
+/// rank makes no other call meanwhile.
+struct HeldBack {
+  int rank = 0;
+  CallRecord waits;   // its receive
+  CallRecord lacked;  // the receive that would let the other one in, from the same peer
+};
+/// From what the rank says; nothing if it says nothing of the kind.
+std::optional<HeldBack> find_held_back(const Peers& peers, int rank);
+std::string describe(const HeldBack& held_back);
 
 }  // namespace khoro

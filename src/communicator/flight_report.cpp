@@ -49,7 +49,7 @@ std::string text_of(std::span<const CallRecord> calls) {
   if (calls.empty()) return "nothing";
   std::vector<std::string> texts;
   for (const CallRecord& call : calls.first(std::min(calls.size(), most)))
-    texts.push_back(fmt::format("#{} {}", call.number, describe(call.signature)));
+    texts.push_back(fmt::format("#{} {}", call.number, describe(call.signature, call.tag)));
   std::string text = fmt::format("{}", fmt::join(texts, ", "));
   if (calls.size() > most) text += fmt::format(" and {} more", calls.size() - most);
   return text;
@@ -91,8 +91,11 @@ Blame blame(const Peers& peers, std::uint64_t at_issue, const std::optional<Caus
   if (cause->code == Code::revoked) blame[culprit].first = Verdict::revoked;
   if (cause->code != Code::mismatch || !blame.empty()) return blame;
   for (int rank = 0; rank < peers.ranks(); ++rank)
-    if (compare_messages(peers, culprit, rank, cause->operation))
+    if (compare_messages(peers, culprit, rank, cause->operation, cause->tag))
       blame[culprit].first = blame[rank].first = Verdict::mismatch;
+  if (const auto held_back = find_held_back(peers, culprit); blame.empty() && held_back)
+    blame[culprit] = {Verdict::cycle,
+                      fmt::format("waits for rank {}", held_back->waits.signature.peer)};
   // Only now, when the ranks have found it: seen from outside once, it may be an old picture.
   if (blame.empty())
     for (const Wait& wait : find_cycle(peers, culprit).waits)
@@ -124,10 +127,11 @@ std::string call_lacking(const Sighting& rank, std::span<const Sighting> ranks,
     Signature wanted = first->signature;
     wanted.kind = other_end(wanted.kind);
     wanted.peer = caller;
-    text = title(wanted, first->number);
+    text = title(wanted, first->number, first->tag);
   }
   if (const auto refused = refused_instead(*rank.page, caller, *first))
-    text += fmt::format("; its {} was refused for its arguments", describe(refused->signature));
+    text += fmt::format("; its {} was refused for its arguments",
+                        describe(refused->signature, refused->tag));
   return text;
 }
 
@@ -214,7 +218,8 @@ std::string headline(std::span<const RankGroup> groups) {
     case Verdict::not_called:
       return fmt::format("{} {} not called {}", ranks, one ? "has" : "have", worst.account.detail);
     case Verdict::cycle:
-      return ranks + " wait for each other in a cycle";
+      return ranks + (one ? " waits for a message behind one that it has no room to keep"
+                          : " wait for each other in a cycle");
     case Verdict::aborted:
     case Verdict::revoked:
       return fmt::format("{} {} the communicator", ranks, name(worst.account.verdict));

@@ -24,34 +24,35 @@ std::optional<CallRecord> RankPage::read(const Slot& slot, std::uint64_t key) no
   call.number = key;
   call.plan_hash = slot.plan.load(acquire);
   call.thread = slot.thread.load(acquire);
-  const std::uint64_t state = slot.state.load(acquire);
+  const std::uint64_t word = slot.state.load(acquire);
+  const std::uint64_t state = word & 0xffffffff;
   if (slot.number.load(std::memory_order_relaxed) != key || !signature || state < 1 || state > 3)
     return std::nullopt;
   call.signature = *signature;
   call.state = static_cast<CallState>(state);
+  call.tag = static_cast<std::uint32_t>(word >> 32);
   return call;
 }
 
-void RankPage::refuse(const Signature& signature) noexcept {
+void RankPage::refuse(const Signature& signature, std::uint32_t tag) noexcept {
   CallRecord call;
   call.signature = signature;
+  call.tag = tag;
   call.state = CallState::refused;
   const auto& begun = signature.point_to_point() ? messages_ : last_;
   // Number 0 means nothing; the first call refused before any other has 1.
-  write(refused_, call, begun.load(std::memory_order_relaxed) + 1);
+  write(refused_, call, begun.load(std::memory_order_relaxed) + 1, 0);
 }
 
 std::uint64_t RankPage::begin_message(const CallRecord& call) noexcept {
   const std::uint64_t place = messages_.load(std::memory_order_relaxed) + 1;
-  CallRecord written = call;
-  written.plan_hash = call.number;
-  write(message_slots_[place % ring], written, place);
+  write(message_slots_[place % ring], call, place, call.number);
   messages_.store(place, std::memory_order_release);  // pairs with messages()
   return place;
 }
 
-void RankPage::finish_message(std::uint64_t place) noexcept {
-  message_slots_[place % ring].state.store(static_cast<std::uint64_t>(CallState::finished),
+void RankPage::finish_message(std::uint64_t place, std::uint32_t tag) noexcept {
+  message_slots_[place % ring].state.store(state_word(CallState::finished, tag),
                                            std::memory_order_release);
 }
 
@@ -77,15 +78,34 @@ RankPage::UnderWay RankPage::under_way() const {
 }
 
 void RankPage::stuck(int peer) noexcept {
-  const std::uint64_t times = (stuck_.load(std::memory_order_relaxed) >> 32) + 1;
+  const std::uint64_t word = stuck_.load(std::memory_order_relaxed);
+  const std::uint64_t times = (word >> 48) % 0xffff + 1;  // never 0 again
+  const std::uint64_t moves = word >> 32 & 0xffff;
   // After what was tried, and before what is looked at next (pairs with stuck_times()).
-  stuck_.exchange(times << 32 | static_cast<std::uint32_t>(peer + 1), std::memory_order_seq_cst);
+  stuck_.exchange(times << 48 | moves << 32 | static_cast<std::uint32_t>(peer + 1),
+                  std::memory_order_seq_cst);
+}
+
+void RankPage::moved() noexcept {
+  const std::uint64_t word = stuck_.load(std::memory_order_relaxed);
+  const std::uint64_t moves = ((word >> 32) + 1) & 0xffff;
+  stuck_.store((word & 0xffff0000ffffffff) | moves << 32, std::memory_order_release);
+}
+
+void RankPage::hold_back(const CallRecord& message) noexcept {
+  write(held_back_, message, 1, message.number);
+}
+
+std::optional<CallRecord> RankPage::held_back() const noexcept {
+  auto message = read(held_back_, 1);
+  if (message) message->number = std::exchange(message->plan_hash, 0);
+  return message;
 }
 
 RankPage::Stuck RankPage::stuck_times(int ranks) const noexcept {
   const std::uint64_t word = stuck_.load(std::memory_order_seq_cst);
   const std::uint64_t peer = word & 0xffffffff;
-  return {static_cast<std::uint32_t>(word >> 32),
+  return {static_cast<std::uint32_t>(word >> 48), static_cast<std::uint32_t>(word >> 32 & 0xffff),
           peer <= static_cast<std::uint64_t>(ranks) ? static_cast<int>(peer) - 1 : -1};
 }
 
@@ -115,6 +135,7 @@ std::optional<CallRecord> RankPage::refused() const noexcept {
 
 void RankPage::post(const Cause& cause) noexcept {
   cause_operation_.store(cause.operation, std::memory_order_relaxed);
+  cause_tag_.store(cause.tag, std::memory_order_relaxed);
   const std::uint64_t word = static_cast<std::uint64_t>(cause.code) |
                              static_cast<std::uint64_t>(cause.kind) << 8 |
                              static_cast<std::uint64_t>(cause.culprit + 1) << 32;
@@ -133,6 +154,7 @@ std::optional<Cause> RankPage::notice(int ranks) const noexcept {
   const std::uint64_t culprit = word >> 32;
   cause.culprit = culprit <= static_cast<std::uint64_t>(ranks) ? static_cast<int>(culprit) - 1 : -1;
   cause.operation = cause_operation_.load(std::memory_order_relaxed);
+  cause.tag = cause_tag_.load(std::memory_order_relaxed);
   return cause;
 }
 

@@ -23,6 +23,7 @@ struct Cause {
   /// The operation that it broke; number 0 if none was under way.
   CallKind kind = CallKind::allreduce;
   std::uint64_t operation = 0;
+  std::uint32_t tag = 0;  // of a message
 };
 
 /// How far a recorded call has come.
@@ -30,12 +31,13 @@ enum class CallState : std::uint8_t { under_way = 1, finished = 2, refused = 3 }
 
 /// A call as its caller's peers see it.
 struct CallRecord {
-  /// Counts the collectives of a rank, or its messages to or from one peer, from 1.
+  /// Counts the collectives of a rank, or its messages to or from one peer with one tag, from 1.
   std::uint64_t number = 0;
   Signature signature;
   std::uint64_t plan_hash = 0;  // of a collective
   std::uint64_t thread = 0;     // of the system, for reports
   CallState state = CallState::under_way;
+  std::uint32_t tag = 0;  // of a message
 };
 
 /// The first pages of a rank's shared memory. Written by its rank alone, but for claim_report(),
@@ -48,7 +50,7 @@ struct CallRecord {
 /// if its call failed.
 class RankPage {
  public:
-  static constexpr std::uint64_t magic_word = 0x6b686f726f2d3032;
+  static constexpr std::uint64_t magic_word = 0x6b686f726f2d3033;
   static constexpr std::size_t ring = 256;
 
   /// Who wrote the page. Set before the memory is shown to anybody, then constant.
@@ -72,16 +74,21 @@ class RankPage {
   void finish(std::uint64_t number) noexcept;
   /// Records the begin of a send or receive, and returns its place.
   std::uint64_t begin_message(const CallRecord& call) noexcept;
-  void finish_message(std::uint64_t place) noexcept;
+  void finish_message(std::uint64_t place, std::uint32_t tag = 0) noexcept;
   /// Says that of the sends and receives that began only the last is under way.
   void older_messages_ended() noexcept {
     open_from_.store(messages_.load(std::memory_order_relaxed), std::memory_order_release);
   }
   /// Records a call that was refused for its arguments; it takes no number.
-  void refuse(const Signature& signature) noexcept;
+  void refuse(const Signature& signature, std::uint32_t tag = 0) noexcept;
   /// Says that its calls under way could not go on when they were tried just now. `peer` is whom a
   /// collective waits for; -1: unknown.
   void stuck(int peer) noexcept;
+  /// Says that messages with tags have moved since stuck() was said last. Before it is said again.
+  void moved() noexcept;
+  /// Says that a call cannot end because the message with a tag that comes before what it waits for
+  /// has no receive, and no room to be kept in. `message` is the receive that it lacks.
+  void hold_back(const CallRecord& message) noexcept;
 
   // These two may be called from any thread, and doorbells may be rung right after them.
 
@@ -126,10 +133,13 @@ class RankPage {
   /// begun before it.
   std::optional<CallRecord> refused() const noexcept;
   struct Stuck {
-    std::uint32_t times = 0;  // that it was said; 0: never
+    std::uint32_t times = 0;  // that it was said, roughly; 0: never
+    std::uint32_t moves = 0;  // that moved() was said
     int peer = -1;
   };
   Stuck stuck_times(int ranks) const noexcept;
+  /// The receive that would end a wait behind a message that is held back; nothing if none is.
+  std::optional<CallRecord> held_back() const noexcept;
   /// Costs one load while there is none.
   bool posted() const noexcept { return cause_.load(std::memory_order_relaxed) != 0; }
   std::optional<Cause> notice(int ranks) const noexcept;
@@ -142,38 +152,46 @@ class RankPage {
     std::atomic<std::uint64_t> count{0};
     std::atomic<std::uint64_t> plan{0};
     std::atomic<std::uint64_t> thread{0};
-    std::atomic<std::uint64_t> state{0};
+    std::atomic<std::uint64_t> state{0};  // and above it the tag
   };
-  static void write(Slot& slot, const CallRecord& call, std::uint64_t key) noexcept;
+  static constexpr std::uint64_t state_word(CallState state, std::uint32_t tag) noexcept {
+    return static_cast<std::uint64_t>(state) | std::uint64_t{tag} << 32;
+  }
+  /// What a reader finds as its plan's hash is `plan`.
+  static void write(Slot& slot, const CallRecord& call, std::uint64_t key,
+                    std::uint64_t plan) noexcept;
   static std::optional<CallRecord> read(const Slot& slot, std::uint64_t key) noexcept;
 
   DoorbellWord doorbell_{};
   Identity identity_;
   alignas(64) std::atomic<std::uint64_t> cause_{0};
   std::atomic<std::uint64_t> cause_operation_{0};
+  std::atomic<std::uint32_t> cause_tag_{0};
   alignas(64) std::atomic<std::uint32_t> closed_{0};
   std::atomic<std::uint32_t> claimed_{0};
   alignas(64) std::atomic<std::uint64_t> last_{0};
   std::atomic<std::uint64_t> chain_{0};
   alignas(64) std::atomic<std::uint64_t> messages_{0};
   std::atomic<std::uint64_t> open_from_{0};
-  std::atomic<std::uint64_t> stuck_{0};
+  std::atomic<std::uint64_t> stuck_{0};  // times, moves, peer
   Slot refused_;
+  Slot held_back_;
   std::array<Slot, ring> slots_;
   std::array<Slot, ring> message_slots_;  // `plan` holds the number, `number` the place
 };
 
 // The writer's side is on the way of every call, hence inline.
 
-inline void RankPage::write(Slot& slot, const CallRecord& call, std::uint64_t key) noexcept {
+inline void RankPage::write(Slot& slot, const CallRecord& call, std::uint64_t key,
+                            std::uint64_t plan) noexcept {
   // Whoever sees one of the new words sees that the old number is gone (pairs with read()).
   constexpr auto release = std::memory_order_release;
   slot.number.store(0, std::memory_order_relaxed);
   slot.word.store(call.signature.word(), release);
   slot.count.store(call.signature.count, release);
-  slot.plan.store(call.plan_hash, release);
+  slot.plan.store(plan, release);
   slot.thread.store(call.thread, release);
-  slot.state.store(static_cast<std::uint64_t>(call.state), release);
+  slot.state.store(state_word(call.state, call.tag), release);
   slot.number.store(key, release);
 }
 
@@ -185,7 +203,7 @@ inline std::uint64_t chained(std::uint64_t chain, const Signature& call) noexcep
 }
 
 inline void RankPage::begin(const CallRecord& call) noexcept {
-  write(slots_[call.number % ring], call, call.number);
+  write(slots_[call.number % ring], call, call.number, call.plan_hash);
   // Whoever sees the new chain sees that the record is there (pairs with history()).
   chain_.store(chained(chain_.load(std::memory_order_relaxed), call.signature),
                std::memory_order_release);

@@ -23,6 +23,7 @@ Cause RecorderPacket::cause() const noexcept {
   cause.culprit = culprit >= 0 && culprit < ranks ? culprit : -1;
   cause.kind = call_kind < call_kinds ? static_cast<CallKind>(call_kind) : CallKind::allreduce;
   cause.operation = operation;
+  cause.tag = tag;
   return cause;
 }
 
@@ -73,6 +74,7 @@ void Recorder::failed(const Cause& cause, const std::string& words) noexcept {
   failed.culprit = cause.culprit;
   failed.call_kind = static_cast<std::uint32_t>(cause.kind);
   failed.operation = cause.operation;
+  failed.tag = cause.tag;
   const std::size_t length = std::min(words.size(), failed.words.size());
   std::copy_n(words.begin(), length, failed.words.begin());
   failed.length = static_cast<std::uint32_t>(length);

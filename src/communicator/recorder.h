@@ -18,7 +18,7 @@ namespace khoro {
 /// packet, never answered. With `joined` comes the descriptor of its shared memory, in whose first
 /// pages the launcher reads then what the rank does, and did when it has died.
 struct RecorderPacket {
-  static constexpr std::uint32_t current_version = 1;
+  static constexpr std::uint32_t current_version = 2;
   enum Kind : std::uint32_t { joined = 1, failed = 2, left = 3 };
 
   std::uint32_t version = current_version;  // first, for every later version too
@@ -32,8 +32,9 @@ struct RecorderPacket {
   std::int32_t culprit = -1;
   std::uint32_t call_kind = 0;
   std::uint64_t operation = 0;
+  std::uint32_t tag = 0;
   std::uint32_t length = 0;
-  std::array<char, 964> words{};
+  std::array<char, 960> words{};
 
   Cause cause() const noexcept;
 };

@@ -11,13 +11,14 @@ namespace {
 
 std::string during(const Cause& cause) {
   if (cause.operation == 0) return " while no operation was under way";
-  return " during " + title(cause.kind, cause.operation);
+  return " during " + title(cause.kind, cause.operation, cause.tag);
 }
 
 /// Of a deadline that passed on another rank.
 std::string late(const Cause& cause, const Peers& peers) {
   if (cause.operation == 0) return "a deadline passed";
-  std::string text = title(cause.kind, cause.operation) + " was not done by the deadline: ";
+  std::string text =
+      title(cause.kind, cause.operation, cause.tag) + " was not done by the deadline: ";
   const bool message = Signature{cause.kind}.point_to_point();
   if (cause.culprit < 0)
     text += "it is not known for whom it waited";
@@ -213,43 +214,65 @@ std::optional<Finding> compare_histories(const Peers& peers) {
                   peers.rank(), next, *number)};
 }
 
-std::optional<CallRecord> find_message(const RankPage& page, CallKind kind, int peer,
-                                       std::uint64_t number) {
+namespace {
+
+/// The newest of a kind with one rank and tag that `fits`.
+template <class Fits>
+std::optional<CallRecord> newest_message(const RankPage& page, CallKind kind, int peer,
+                                         std::uint32_t tag, Fits fits) {
   const std::uint64_t last = page.messages();
   for (std::uint64_t back = 0; back < RankPage::ring && back < last; ++back) {
     auto call = page.message(last - back);
-    if (call && call->signature.kind == kind && call->signature.peer == peer &&
-        call->number == number)
+    if (call && call->signature.kind == kind && call->signature.peer == peer && call->tag == tag &&
+        fits(*call))
       return call;
   }
   return std::nullopt;
 }
 
+}  // namespace
+
+std::optional<CallRecord> find_message(const RankPage& page, CallKind kind, int peer,
+                                       std::uint64_t number, std::uint32_t tag) {
+  return newest_message(page, kind, peer, tag,
+                        [number](const CallRecord& call) { return call.number == number; });
+}
+
+Finding unequal_ends(const CallRecord& sent, const CallRecord& received) {
+  const int sender = received.signature.peer, receiver = sent.signature.peer;
+  const std::string with_tag = sent.tag != 0 ? fmt::format(" with tag {}", sent.tag) : "";
+  return {{Code::mismatch, sender, CallKind::recv, sent.number, sent.tag},
+          fmt::format("message #{}{} from rank {} to rank {} is not the same at both ends: rank {} "
+                      "called {}, rank {} called {}; name the same count and type at both",
+                      sent.number, with_tag, sender, receiver, sender,
+                      describe(sent.signature, sent.tag), receiver,
+                      describe(received.signature, received.tag))};
+}
+
 std::optional<Finding> compare_messages(const Peers& peers, int sender, int receiver,
-                                        std::uint64_t number) {
+                                        std::uint64_t number, std::uint32_t tag) {
   if (receiver < 0) {
     for (int rank = 0; rank < peers.ranks(); ++rank)
-      if (auto found = compare_messages(peers, sender, rank, number)) return found;
+      if (auto found = compare_messages(peers, sender, rank, number, tag)) return found;
     return std::nullopt;
   }
-  const auto sent = find_message(peers.page(sender), CallKind::send, receiver, number);
-  const auto received = find_message(peers.page(receiver), CallKind::recv, sender, number);
+  const auto sent = find_message(peers.page(sender), CallKind::send, receiver, number, tag);
+  const auto received = find_message(peers.page(receiver), CallKind::recv, sender, number, tag);
   if (!sent || !received ||
       (sent->signature.count == received->signature.count &&
        sent->signature.dtype == received->signature.dtype))
     return std::nullopt;
-  return Finding{
-      {Code::mismatch, sender, CallKind::recv, number},
-      fmt::format("message #{} from rank {} to rank {} is not the same at both ends: rank {} "
-                  "called {}, rank {} called {}; name the same count and type at both",
-                  number, sender, receiver, sender, describe(sent->signature), receiver,
-                  describe(received->signature))};
+  return unequal_ends(*sent, *received);
 }
 
 bool lacks(const RankPage& page, int caller, const CallRecord& call) {
   const CallKind kind = call.signature.kind;
   if (!call.signature.point_to_point()) return page.calls() < call.number;
-  return !find_message(page, other_end(kind), caller, call.number);
+  if (call.tag == 0) return !find_message(page, other_end(kind), caller, call.number);
+  // Numbers may differ: see `TagCounts`.
+  return !newest_message(page, other_end(kind), caller, call.tag, [](const CallRecord& other) {
+    return other.state == CallState::under_way;
+  });
 }
 
 std::optional<CallRecord> refused_instead(const RankPage& page, int caller,
@@ -260,17 +283,18 @@ std::optional<CallRecord> refused_instead(const RankPage& page, int caller,
   // It has begun nothing of that order since.
   const bool meant = call.signature.point_to_point()
                          ? signature.kind == other_end(call.signature.kind) &&
-                               signature.peer == caller && refused->number == page.messages()
+                               signature.peer == caller && refused->tag == call.tag &&
+                               refused->number == page.messages()
                          : !signature.point_to_point() && refused->number + 1 == call.number;
   return meant ? refused : std::nullopt;
 }
 
 Finding timed_out(const Peers& peers, const CallRecord& call, int waited_for,
                   std::int64_t deadline_ms) {
-  Cause cause{Code::timeout, waited_for, call.signature.kind, call.number};
+  Cause cause{Code::timeout, waited_for, call.signature.kind, call.number, call.tag};
   const bool whole = deadline_ms % 1000 == 0;
   std::string text =
-      fmt::format("{} was not done after {} {}: ", title(call.signature, call.number),
+      fmt::format("{} was not done after {} {}: ", title(call.signature, call.number, call.tag),
                   whole ? deadline_ms / 1000 : deadline_ms, whole ? "s" : "ms");
   std::vector<int> missing;
   if (!call.signature.point_to_point()) missing = missing_ranks(peers, call.number);
@@ -285,11 +309,11 @@ Finding timed_out(const Peers& peers, const CallRecord& call, int waited_for,
   if (cause.culprit >= 0)
     if (const auto refused = refused_instead(peers.page(cause.culprit), peers.rank(), call))
       text += fmt::format(", and on rank {} {} was refused for its arguments", cause.culprit,
-                          describe(refused->signature));
+                          describe(refused->signature, refused->tag));
   text += fmt::format(
       "; the call is {}; look at what {} instead, or set a longer deadline with "
       "khoroCommSetDeadline",
-      describe(call.signature), missing.size() > 1 ? "these ranks do" : "that rank does");
+      describe(call.signature, call.tag), missing.size() > 1 ? "these ranks do" : "that rank does");
   return {cause, text};
 }
 

@@ -39,18 +39,21 @@ std::optional<Finding> compare_calls(const Peers& peers, std::uint64_t number);
 /// as long as they are less than 256 calls apart. Names them as compare_calls().
 std::optional<Finding> compare_histories(const Peers& peers);
 
-/// Compares the two ends of message `number` from `sender`, from their records. Without `receiver`
-/// (-1) it looks for one whose end differs.
-std::optional<Finding> compare_messages(const Peers& peers, int sender, int receiver,
-                                        std::uint64_t number);
+/// What is said of a message whose ends differ.
+Finding unequal_ends(const CallRecord& sent, const CallRecord& received);
 
-/// The send or receive with that number among those to or from `peer`, if its record is still
-/// there.
+/// Compares the two ends of message `number` from `sender` with that tag, from their records.
+/// Without `receiver` (-1) it looks for one whose end differs.
+std::optional<Finding> compare_messages(const Peers& peers, int sender, int receiver,
+                                        std::uint64_t number, std::uint32_t tag = 0);
+
+/// The send or receive with that number among those to or from `peer` with that tag, if its record
+/// is still there.
 std::optional<CallRecord> find_message(const RankPage& page, CallKind kind, int peer,
-                                       std::uint64_t number);
+                                       std::uint64_t number, std::uint32_t tag = 0);
 
 /// The rank of `page` has not made its part of a call of rank `caller`: the same collective, or the
-/// other end of a message between the two.
+/// other end of a message between the two. With a tag: it has that end not under way.
 bool lacks(const RankPage& page, int caller, const CallRecord& call);
 /// Then the call that it had refused instead.
 std::optional<CallRecord> refused_instead(const RankPage& page, int caller, const CallRecord& call);

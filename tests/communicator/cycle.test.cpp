@@ -90,6 +90,69 @@ TEST_CASE("a message that waits behind another of the same pair is no wait for w
   CHECK_FALSE(find_cycle(*ranks.peers, 2));
 }
 
+TEST_CASE("a cycle is not believed while messages with tags move in it", "[communicator]") {
+  RankPages ranks(2);
+  ranks.message(0, send_to(1), 1, 7);
+  ranks.message(1, recv_from(0));
+  all_stuck(ranks);
+  const Cycle first = find_cycle(*ranks.peers, 0);
+  REQUIRE(first.waits.size() == 2);
+  for (const int moving : {0, 1}) {
+    const Cycle before = find_cycle(*ranks.peers, 0);
+    ranks.page(moving).moved();
+    all_stuck(ranks);
+    CHECK_FALSE(find_cycle(*ranks.peers, 0).confirms(before));
+  }
+  const Cycle before = find_cycle(*ranks.peers, 0);
+  all_stuck(ranks);
+  CHECK(find_cycle(*ranks.peers, 0).confirms(before));
+}
+
+TEST_CASE("who receives with one tag may wait for another", "[communicator]") {
+  RankPages ranks(2);
+  ranks.message(0, recv_from(1), 1, 7);
+  ranks.message(1, send_to(0), 1, 8);
+  all_stuck(ranks);
+  CHECK(find_cycle(*ranks.peers, 0));
+  ranks.message(0, recv_from(1), 1, 8);  // beside it
+  CHECK_FALSE(find_cycle(*ranks.peers, 1));
+}
+
+TEST_CASE("a send with a tag waits behind those with other tags, and behind no plain one",
+          "[communicator]") {
+  for (const std::uint32_t under_way : {8u, 0u}) {
+    RankPages ranks(3);
+    // Rank 0 needs rank 1 to send it tag 7. Rank 1 sends it something else, and waits for rank 2,
+    // which waits for rank 0.
+    ranks.message(0, recv_from(1), 1, 7);
+    ranks.message(0, recv_from(1), 1, under_way);
+    ranks.message(1, send_to(0), 1, under_way);
+    ranks.message(1, recv_from(2));
+    ranks.message(2, recv_from(0));
+    all_stuck(ranks);
+    CHECK(static_cast<bool>(find_cycle(*ranks.peers, 0)) == (under_way == 0));
+  }
+}
+
+TEST_CASE("a message behind one that is held back is told by what its receiver says",
+          "[communicator]") {
+  RankPages ranks(2);
+  CHECK_FALSE(find_held_back(*ranks.peers, 1));
+  ranks.message(1, recv_from(0, 4), 3, 7);
+  CHECK_FALSE(find_held_back(*ranks.peers, 1));
+  CallRecord lacked;
+  lacked.number = 2;
+  lacked.signature = recv_from(0, 1'000);
+  lacked.tag = 5;
+  ranks.page(1).hold_back(lacked);
+  const auto found = find_held_back(*ranks.peers, 1);
+  REQUIRE(found);
+  CHECK(found->waits.number == 3);
+  CHECK(found->waits.tag == 7);
+  CHECK(found->lacked.number == 2);
+  CHECK(found->lacked.tag == 5);
+}
+
 TEST_CASE("a receive and a collective that wait for each other are a cycle", "[communicator]") {
   RankPages ranks(3);
   ranks.message(1, recv_from(2));
@@ -153,6 +216,12 @@ TEST_CASE("what is said of calls that do not fit is as it was read and found goo
         compare_messages(*ranks.peers, 0, 1, 3)->message);
   }
   {
+    RankPages ranks(2);
+    ranks.message(0, send_to(1, 4), 3, 7);
+    ranks.message(1, recv_from(0, 5), 3, 7);
+    add("the same with a tag", compare_messages(*ranks.peers, 0, 1, 3, 7)->message);
+  }
+  {
     RankPages ranks = circle(3);
     all_stuck(ranks);
     add("all receive first", describe(find_cycle(*ranks.peers, 0)));
@@ -163,6 +232,23 @@ TEST_CASE("what is said of calls that do not fit is as it was read and found goo
     ranks.call(1, 1, sum_of(5));
     all_stuck(ranks);
     add("a receive across a collective", describe(find_cycle(*ranks.peers, 0)));
+  }
+  {
+    RankPages ranks(2);
+    ranks.message(0, send_to(1, 5'000'000), 4, 7);
+    ranks.message(1, recv_from(0));
+    all_stuck(ranks);
+    add("a message with a tag finds no room", describe(find_cycle(*ranks.peers, 0)));
+  }
+  {
+    CallRecord waits, lacked;
+    waits.number = 3;
+    waits.signature = recv_from(0);
+    waits.tag = 7;
+    lacked.number = 2;
+    lacked.signature = recv_from(0, 5'000'000);
+    lacked.tag = 5;
+    add("a message comes behind one that finds no room", describe(HeldBack{1, waits, lacked}));
   }
   {
     RankPages ranks(3);

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 #include <random>
+#include <utility>
 
 #include "support/catch.h"
 
@@ -126,6 +127,44 @@ TEST_CASE("how often a rank was stuck, and for whom, reads back", "[communicator
   CHECK(page.stuck_times(4).times == 2);
   CHECK(page.stuck_times(4).peer == 3);
   CHECK(page.stuck_times(3).peer == -1);
+  CHECK(page.stuck_times(4).moves == 0);
+  page.moved();
+  CHECK(page.stuck_times(4).times == 2);
+  CHECK(page.stuck_times(4).moves == 1);
+  CHECK(page.stuck_times(4).peer == 3);
+  // Some other number than a moment ago, however often it was said, and never none.
+  std::uint32_t before = page.stuck_times(4).times;
+  for (int i = 0; i < 70'000; ++i) {
+    page.moved();
+    page.stuck(-1);
+    const auto now = page.stuck_times(4);
+    REQUIRE(now.times != 0);
+    REQUIRE(now.times != std::exchange(before, now.times));
+    REQUIRE(now.moves == static_cast<std::uint32_t>(i + 2) % 65'536);
+  }
+}
+
+TEST_CASE("the tag of a message stays with its record until it is overwritten", "[communicator]") {
+  RankPage page({});
+  for (const std::uint32_t tag : {0u, 1u, 7u, 0xffffffffu}) {
+    CallRecord sent = call(3, 9);
+    sent.signature.kind = CallKind::send;
+    sent.tag = tag;
+    const std::uint64_t place = page.begin_message(sent);
+    REQUIRE(page.message(place));
+    CHECK(page.message(place)->tag == tag);
+    CHECK(page.message(place)->state == CallState::under_way);
+    page.finish_message(place, tag);
+    CHECK(page.message(place)->tag == tag);
+    CHECK(page.message(place)->state == CallState::finished);
+    page.refuse(sent.signature, tag);
+    CHECK(page.refused()->tag == tag);
+    page.hold_back(sent);
+    REQUIRE(page.held_back());
+    CHECK(page.held_back()->tag == tag);
+    CHECK(page.held_back()->number == 3);
+    CHECK(page.held_back()->signature == sent.signature);
+  }
 }
 
 TEST_CASE("a chain is read with the number of calls that it is of", "[communicator]") {
@@ -145,13 +184,14 @@ TEST_CASE("a notice reads back, with and without a culprit", "[communicator]") {
     RankPage page({});
     CHECK_FALSE(page.posted());
     CHECK_FALSE(page.notice(4));
-    page.post({Code::peer_died, culprit, CallKind::recv, 1'000'000'007});
+    page.post({Code::peer_died, culprit, CallKind::recv, 1'000'000'007, 0xffffffff});
     REQUIRE(page.notice(4));
     CHECK(page.posted());
     CHECK(page.notice(4)->code == Code::peer_died);
     CHECK(page.notice(4)->culprit == culprit);
     CHECK(page.notice(4)->kind == CallKind::recv);
     CHECK(page.notice(4)->operation == 1'000'000'007);
+    CHECK(page.notice(4)->tag == 0xffffffff);
   }
 }
 
@@ -180,5 +220,6 @@ TEST_CASE("whatever a peer writes, what is read is a legal value", "[communicato
     CHECK(page->stuck_times(4).peer < 4);
     static_cast<void>(page->history());
     if (const auto refused = page->refused()) CHECK_FALSE(describe(refused->signature).empty());
+    if (const auto message = page->held_back()) CHECK_FALSE(describe(message->signature).empty());
   }
 }

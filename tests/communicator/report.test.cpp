@@ -83,6 +83,8 @@ TEST_CASE("words name culprit, operation, reporter and what to do", "[communicat
   CHECK_THAT(died, Contains("restart"));
   CHECK_THAT(words({Code::peer_died, 2, CallKind::allreduce, 0}, -1, *ranks.peers),
              Contains("while no operation was under way"));
+  CHECK_THAT(words({Code::peer_died, 2, CallKind::send, 3, 7}, -1, *ranks.peers),
+             Contains("died during send #3 with tag 7;"));
   CHECK_THAT(words({Code::aborted, 1, CallKind::allreduce, 0}, 1, *ranks.peers),
              Contains("rank 1 (pid 101) aborted"));
 }
@@ -141,6 +143,42 @@ TEST_CASE("the ends of a message are compared by rank and number", "[communicato
   }
 }
 
+TEST_CASE("messages with one tag meet by their numbers, apart from those with another",
+          "[communicator]") {
+  RankPages ranks(2);
+  ranks.message(0, test::send_to(1, 4), 1, 7);
+  ranks.message(0, test::send_to(1, 5), 1, 8);
+  ranks.message(0, test::send_to(1, 6), 1);
+  ranks.message(1, test::recv_from(0, 5), 1, 8);
+  ranks.message(1, test::recv_from(0, 9), 1, 7);
+  CHECK_FALSE(compare_messages(*ranks.peers, 0, 1, 1, 8));
+  CHECK_FALSE(compare_messages(*ranks.peers, 0, 1, 1));
+  CHECK_FALSE(compare_messages(*ranks.peers, 0, 1, 2, 7));
+  const auto found = compare_messages(*ranks.peers, 0, -1, 1, 7);
+  REQUIRE(found);
+  CHECK(found->cause.tag == 7);
+  CHECK_THAT(found->message,
+             Contains("message #1 with tag 7 from rank 0 to rank 1") &&
+                 Contains("rank 0 called khoroSendTag(4 x khoroInt32, to rank 1, tag 7)") &&
+                 Contains("rank 1 called khoroRecvTag(9 x khoroInt32, from rank 0, tag 7)"));
+}
+
+TEST_CASE("a message with a tag lacks its other end until that is under way", "[communicator]") {
+  RankPages ranks(2);
+  CallRecord waits;
+  waits.signature = test::recv_from(1);
+  waits.number = 5;  // as this end counts
+  waits.tag = 7;
+  CHECK(lacks(ranks.page(1), 0, waits));
+  ranks.message(1, test::send_to(0), 5);
+  ranks.message(1, test::send_to(0), 5, 8);
+  CHECK(lacks(ranks.page(1), 0, waits));
+  const std::uint64_t place = ranks.message(1, test::send_to(0), 1, 7);
+  CHECK_FALSE(lacks(ranks.page(1), 0, waits));
+  ranks.page(1).finish_message(place, 7);
+  CHECK(lacks(ranks.page(1), 0, waits));
+}
+
 TEST_CASE("a refused call is reported to who waits for it, until another was made",
           "[communicator]") {
   RankPages ranks(2);
@@ -158,6 +196,10 @@ TEST_CASE("a refused call is reported to who waits for it, until another was mad
   mine.signature = test::send_to(1);
   CHECK_FALSE(refused_instead(ranks.page(1), 0, mine));
   mine.signature = test::recv_from(1);
+  ranks.page(1).refuse(test::send_to(0), 7);
+  CHECK_FALSE(refused_instead(ranks.page(1), 0, mine));
+  mine.tag = 7;
+  CHECK(refused_instead(ranks.page(1), 0, mine));
   ranks.message(1, test::send_to(0));
   CHECK_FALSE(refused_instead(ranks.page(1), 0, mine));
 }

@@ -39,10 +39,12 @@ struct RankPages {
     page(rank).finish(number);
   }
   /// A send or receive begins, alone or beside others; returns its place.
-  std::uint64_t message(int rank, Signature signature, std::uint64_t number = 1) {
+  std::uint64_t message(int rank, Signature signature, std::uint64_t number = 1,
+                        std::uint32_t tag = 0) {
     CallRecord record;
     record.number = number;
     record.signature = signature;
+    record.tag = tag;
     return page(rank).begin_message(record);
   }
 
