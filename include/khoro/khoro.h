@@ -388,6 +388,22 @@ KHORO_API khoroResult_t khoroSend(const void* sendbuff, size_t count, khoroDataT
 KHORO_API khoroResult_t khoroRecv(void* recvbuff, size_t count, khoroDataType_t datatype, int peer,
                                   khoroComm_t comm, khoroStream_t stream);
 
+/* The same with a tag: the k-th send with a tag to a peer meets the k-th receive with that tag from
+ * it, whatever is sent with other tags in between. Tag 0 is that of the plain calls. While a rank
+ * waits in a send to or a receive from a peer, it keeps what that peer sends with other tags than 0
+ * until it is received, up to KHORO_TAG_BUFFER bytes of each peer. A receive of what comes after
+ * more than that, and a send that finds no room, can end in a cycle, which is khoroMismatch. Plain
+ * messages are not kept: two ranks are a cycle too if one is in a plain send that finds no room, as
+ * the first one to a rank does not, while the other waits for a message with a tag. Sends with tags
+ * to one peer end in the order of the calls, in a group too; receives with different tags need not.
+ */
+KHORO_API khoroResult_t khoroSendTag(const void* sendbuff, size_t count, khoroDataType_t datatype,
+                                     int peer, uint32_t tag, khoroComm_t comm,
+                                     khoroStream_t stream);
+KHORO_API khoroResult_t khoroRecvTag(void* recvbuff, size_t count, khoroDataType_t datatype,
+                                     int peer, uint32_t tag, khoroComm_t comm,
+                                     khoroStream_t stream);
+
 /* What this thread calls between the two starts and finishes at the end of the outermost group,
  * which drives all communicators of the thread together. Thread-safe: each thread has groups of its
  * own. Collectives of one communicator run in the order of their calls; sends and receives progress

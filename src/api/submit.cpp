@@ -75,7 +75,7 @@ void check_alone(const Communicator& communicator, const Call& call) {
       Code::invalid_usage,
       fmt::format("{} by that rank itself would wait for ever; put the send and the receive "
                   "into one group",
-                  describe(signature)));
+                  describe(signature, call.tag)));
 }
 
 }  // namespace khoro

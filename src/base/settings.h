@@ -47,6 +47,7 @@ struct Settings {
   std::int64_t init_deadline_ms;
   std::int64_t slots;
   std::int64_t slot_bytes;
+  std::int64_t tag_buffer;
   std::string algorithm;
   std::string determinism;
   std::string partials;

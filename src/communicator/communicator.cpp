@@ -47,7 +47,9 @@ Communicator::Communicator(Parts parts)
       channels_(*transport_, shape_of(parts.settings)),
       plans_(peers_->rank(), peers_->ranks(), parts.settings, channels_),
       sends_(peers_->ranks()),
-      recvs_(peers_->ranks()) {
+      recvs_(peers_->ranks()),
+      mailboxes_(peers_->ranks()),
+      tag_buffer_(parts.settings.tag_buffer) {
   Residents::of_process().add(*this);
 }
 
@@ -66,8 +68,9 @@ void Communicator::finalize() {
 }
 
 Communicator::Statistics Communicator::statistics() const {
-  return {page_->calls(), channel_area_offset + transport_->bytes_held(), transport_->bytes_sent(),
-          std::string(transport_->name())};
+  const std::uint64_t kept = kept_bytes_.load(std::memory_order_relaxed);
+  return {page_->calls(), channel_area_offset + transport_->bytes_held() + kept,
+          transport_->bytes_sent(), std::string(transport_->name())};
 }
 
 void Communicator::run(const Call& call) {
@@ -109,13 +112,15 @@ void Communicator::begin(Operation& operation, const Call& call) {
     else
       begin_collective(operation);
   } catch (const Error& error) {
-    poison(cause_now(error.code(), rank()),
-           worded([&] { return fmt::format("{}: {}", describe(call.signature), error.what()); }));
+    poison(cause_now(error.code(), rank()), worded([&] {
+             return fmt::format("{}: {}", describe(call.signature, call.tag), error.what());
+           }));
     leave();
     throw_cause();
   } catch (const std::bad_alloc&) {
-    poison(cause_now(Code::out_of_memory, rank()),
-           worded([&] { return describe(call.signature) + ": no memory left to prepare it"; }));
+    poison(cause_now(Code::out_of_memory, rank()), worded([&] {
+             return describe(call.signature, call.tag) + ": no memory left to prepare it";
+           }));
     leave();
     throw_cause();
   }
@@ -150,15 +155,16 @@ void Communicator::begin_collective(Operation& operation) {
 Communicator::Port& Communicator::port(int peer, bool sends) {
   Port& port = (sends ? sends_ : recvs_)[peer];
   if (!port.execution) {
-    port.execution = plans_.make_port(peer, sends);
+    port.execution = plans_.make_port(peer, sends, plain_messages);
     const std::uint64_t from = sends ? rank() : peer;
     const std::uint64_t to = sends ? peer : rank();
-    port.digest_base = combine(combine(identity_, from << 32 | to), hash_text("point to point"));
+    port.pair = combine(combine(identity_, from << 32 | to), hash_text("point to point"));
   }
   return port;
 }
 
 void Communicator::begin_point_to_point(Operation& operation) {
+  if (operation.call.tag != 0) return begin_tagged(operation);
   const Signature& signature = operation.call.signature;
   Port& port = this->port(signature.peer, signature.kind == CallKind::send);
   operation.number = ++port.number;
@@ -166,18 +172,21 @@ void Communicator::begin_point_to_point(Operation& operation) {
                    std::memory_order_relaxed);
   operation.execution = port.execution.get();
   thread_ = line_ != 0 ? line_ : current_thread();
-  port.place = page_->begin_message({operation.number, signature, 0, thread_});
+  operation.place = page_->begin_message({operation.number, signature, 0, thread_});
   if (open_ == 1) page_->older_messages_ended();
-  const std::uint64_t base = combine(port.digest_base, static_cast<std::uint64_t>(signature.dtype));
-  operation.execution->start(
-      arguments_of(operation, digest(combine(base, signature.count), operation.number)));
+  if (signature != port.signature) {
+    const auto dtype = static_cast<std::uint64_t>(signature.dtype);
+    port.signature = signature;
+    port.digest_base = combine(combine(port.pair, dtype), signature.count);
+  }
+  operation.execution->start(arguments_of(operation, digest(port.digest_base, operation.number)));
 }
 
 void Communicator::finish(const Operation& operation) noexcept {
   if (--open_ == 0) under_way_.store(idle, std::memory_order_release);
   const Signature& signature = operation.call.signature;
   if (!signature.point_to_point()) return page_->finish(operation.number);
-  page_->finish_message((signature.kind == CallKind::send ? sends_ : recvs_)[signature.peer].place);
+  page_->finish_message(operation.place, operation.call.tag);
 }
 
 void Communicator::leave() noexcept {
@@ -206,6 +215,7 @@ CallRecord Communicator::record_of(const Operation& operation) const noexcept {
   record.signature = operation.call.signature;
   record.plan_hash = last_.plan_hash;
   record.thread = thread_;
+  record.tag = operation.call.tag;
   return record;
 }
 

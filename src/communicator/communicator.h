@@ -14,6 +14,7 @@
 #include "communicator/call.h"
 #include "communicator/channel_table.h"
 #include "communicator/cycle.h"
+#include "communicator/mailbox.h"
 #include "communicator/operation.h"
 #include "communicator/own_reductions.h"
 #include "communicator/peers.h"
@@ -89,14 +90,13 @@ class Communicator {
 
   // The core.
 
-  /// Begins a checked call. One collective, and one send and one receive per peer, may be under
-  /// way at a time. Throws `Error`: the first cause if the communicator is poisoned, or why the
-  /// call cannot be made, which poisons.
+  /// Begins a checked call. One collective, and per peer one send and one receive, one send with a
+  /// tag and one receive with each tag, may be under way at a time. Throws `Error`: the first cause
+  /// if the communicator is poisoned, or why the call cannot be made, which poisons.
   void begin(Operation& operation, const Call& call);
   /// Does what can be done now. `failed`: the communicator is poisoned.
   Progress advance(Operation& operation) noexcept {
-    if (!operation.execution)
-      return near_slowest(operation.number) ? Progress::done : Progress::waiting;
+    if (!operation.execution) return advance_apart(operation);
     const Progress progress = operation.execution->advance();
     if (progress == Progress::failed) fail(operation);
     return progress;
@@ -170,8 +170,10 @@ class Communicator {
   struct Port {
     std::unique_ptr<Execution> execution;
     std::uint64_t number = 0;
+    std::uint64_t pair = 0;  // hash of the two ranks
+    // Of its last message, for the next may be alike.
+    Signature signature;
     std::uint64_t digest_base = 0;
-    std::uint64_t place = 0;  // of its last record
   };
 
   void check_new(const Call& call);
@@ -183,6 +185,21 @@ class Communicator {
   void look_up(const Call& call);
   void begin_point_to_point(Operation& operation);
   Port& port(int peer, bool sends);
+  void begin_tagged(Operation& operation);
+  Mailbox& mailbox(int peer);
+  Outbox& outbox(int peer);
+  Inbox& inbox(int peer);
+  TagChannel open_tag_channel(int peer, bool sends);
+  /// advance() of what has no execution.
+  Progress advance_apart(Operation& operation) noexcept;
+  Progress advance_tagged(Operation& operation) noexcept;
+  /// Takes in messages with tags that a peer sends, for an operation that waits for that peer.
+  Progress pump(const Operation& operation) noexcept;
+  bool pump_beside(std::span<Operation* const> operations) noexcept;
+  void open_inboxes(std::span<Operation* const> operations);
+  void fail_tagged(const Operation& operation, Code fault) noexcept;
+  /// Fails if the operation waits for a message behind one that is held back.
+  bool is_held_back(const Operation& operation);
   void fail(const Operation& operation) noexcept;
   void stop(Code code) noexcept;
   void poison(const Cause& cause, std::string message) noexcept;
@@ -220,8 +237,10 @@ class Communicator {
   // In the order in which a call touches them.
   Poison poison_;
   static constexpr std::uint64_t idle = 0xff;
-  std::atomic<std::uint64_t> under_way_{idle};  // kind | number << 8
-  int open_ = 0;                                // operations begun and not ended
+  static constexpr std::uint64_t has_tag = 0x40;
+  std::atomic<std::uint64_t> under_way_{idle};  // kind | has_tag | number << 8
+  std::atomic<std::uint32_t> tag_under_way_{0};
+  int open_ = 0;  // operations begun and not ended
   std::uint64_t calls_ = 0;
   struct {
     Signature signature;
@@ -256,6 +275,11 @@ class Communicator {
   OwnReductions own_reductions_;
   std::vector<Port> sends_;  // by peer
   std::vector<Port> recvs_;
+  std::atomic<std::uint64_t> kept_bytes_{0};         // by all inboxes
+  std::vector<std::unique_ptr<Mailbox>> mailboxes_;  // by peer
+  std::uint64_t tag_buffer_;                         // bytes that an inbox keeps at most
+  bool tags_moved_ = false;                          // since peers were last told of being stuck
+  bool pumped_ = false;                              // in the last look, beside an operation
   std::shared_ptr<void> watching_;
 };
 

@@ -23,7 +23,7 @@ constexpr Duration straggler_after = std::chrono::seconds(10);
 constexpr Duration looks_for_slowest = std::chrono::milliseconds(10);
 
 Cause cause_in(const Operation& operation, Code code, int culprit) noexcept {
-  return {code, culprit, operation.call.signature.kind, operation.number};
+  return {code, culprit, operation.call.signature.kind, operation.number, operation.call.tag};
 }
 
 /// Precondition: its blocks are local, and it waits for the peer's.
@@ -37,9 +37,11 @@ std::size_t expected_from(const Call& call, int peer) {
 void Communicator::throw_cause() const { throw Error(poison_.code(), poison_.message()); }
 
 Cause Communicator::cause_now(Code code, int culprit) const noexcept {
-  const std::uint64_t word = under_way_.load(std::memory_order_relaxed);
+  const std::uint64_t word = under_way_.load(std::memory_order_acquire);
   if (word == idle) return {code, culprit, CallKind::allreduce, 0};
-  return {code, culprit, static_cast<CallKind>(word & 0xff), word >> 8};
+  const bool tagged = (word & has_tag) != 0;  // pairs with begin_tagged()
+  return {code, culprit, static_cast<CallKind>(word & 0xff & ~has_tag), word >> 8,
+          tagged ? tag_under_way_.load(std::memory_order_relaxed) : 0};
 }
 
 bool Communicator::latch(const Cause& cause, std::string message) noexcept {
@@ -107,9 +109,11 @@ void Communicator::adopt(const Peers::Notice& notice) noexcept {
 std::optional<Finding> Communicator::found_again(const Cause& cause) const {
   const bool message = Signature{cause.kind}.point_to_point();
   if (cause.culprit < 0) return std::nullopt;
-  auto found = message ? compare_messages(*peers_, cause.culprit, -1, cause.operation)
+  auto found = message ? compare_messages(*peers_, cause.culprit, -1, cause.operation, cause.tag)
                        : compare_calls(*peers_, cause.operation);
   if (found) return found;
+  if (const auto held_back = find_held_back(*peers_, cause.culprit))
+    return Finding{cause, describe(*held_back)};
   if (const Cycle cycle = find_cycle(*peers_, cause.culprit))
     return Finding{cause, describe(cycle)};
   return std::nullopt;
@@ -178,6 +182,9 @@ void Communicator::start_waiting(Operation& operation, Time now) const noexcept 
 bool Communicator::examine(std::span<Operation* const> operations, Time now) noexcept {
   try {
     return look(operations, now);
+  } catch (const Error& error) {
+    poison(cause_now(error.code(), rank()), worded([&] { return std::string(error.what()); }));
+    return false;
   } catch (const std::bad_alloc&) {
     poison(cause_now(Code::out_of_memory, rank()), "no memory");
     return false;
@@ -185,7 +192,7 @@ bool Communicator::examine(std::span<Operation* const> operations, Time now) noe
 }
 
 bool Communicator::look(std::span<Operation* const> operations, Time now) {
-  if (stopped() || hear()) return false;
+  if (stopped() || hear() || !pump_beside(operations)) return false;
   bool due = false;
   for (Operation* operation : operations) {
     if (!operation->waits) start_waiting(*operation, now);
@@ -233,7 +240,8 @@ bool Communicator::near_slowest(std::uint64_t number) noexcept {
 }
 
 int Communicator::waited_for(const Operation& operation) const noexcept {
-  return operation.execution ? operation.execution->position().peer : slowest();
+  if (operation.execution) return operation.execution->position().peer;
+  return operation.call.tag != 0 ? operation.call.signature.peer : slowest();
 }
 
 bool Communicator::peer_has_left(Operation& operation) {
@@ -251,10 +259,11 @@ bool Communicator::peer_has_left(Operation& operation) {
       cause_in(operation, Code::remote_error, peer),
       fmt::format("{} needs {}, which has left the communicator; {} before it destroys its "
                   "communicator: here {}",
-                  title(operation.call.signature, operation.number), peers_->who(peer),
+                  title(operation.call.signature, operation.number, operation.call.tag),
+                  peers_->who(peer),
                   operation.call.signature.point_to_point() ? "each end of a message must be called"
                                                             : "every rank must make the same calls",
-                  describe(operation.call.signature)));
+                  describe(operation.call.signature, operation.call.tag)));
   return true;
 }
 
@@ -264,8 +273,11 @@ bool Communicator::compare(std::span<Operation* const> operations, Time now) {
     operation->next_comparison = later(now, comparisons);
     if (!operation->call.signature.point_to_point()) collective_waits_for = waited_for(*operation);
   }
+  open_inboxes(operations);
+  if (std::exchange(tags_moved_, false)) page_->moved();
   page_->stuck(collective_waits_for);
   for (const Operation* operation : operations) {
+    if (is_held_back(*operation)) return false;
     if (auto found = compare_records(*operation)) {
       poison(std::move(*found));
       return false;
@@ -282,6 +294,7 @@ bool Communicator::compare(std::span<Operation* const> operations, Time now) {
 std::optional<Finding> Communicator::compare_records(const Operation& operation) const {
   const Signature& signature = operation.call.signature;
   if (!signature.point_to_point()) return compare_calls(*peers_, operation.number);
+  if (operation.call.tag != 0) return std::nullopt;  // what is announced decides
   const bool sends = signature.kind == CallKind::send;
   return compare_messages(*peers_, sends ? rank() : signature.peer, sends ? signature.peer : rank(),
                           operation.number);
@@ -294,7 +307,7 @@ bool Communicator::look_for_cycle() {
     return true;
   }
   const CallRecord& call = cycle.waits.front().call;
-  poison({Code::mismatch, rank(), call.signature.kind, call.number}, describe(cycle));
+  poison({Code::mismatch, rank(), call.signature.kind, call.number, call.tag}, describe(cycle));
   return false;
 }
 
@@ -310,8 +323,8 @@ void Communicator::report_refusal(Operation& operation) const {
     log(LogLevel::warn,
         "rank {}: {} waits for {}, where {} was refused for its arguments; look at what it "
         "returned there",
-        rank(), title(record.signature, record.number), peers_->who(peer),
-        describe(refused->signature));
+        rank(), title(record.signature, record.number, record.tag), peers_->who(peer),
+        describe(refused->signature, refused->tag));
     return;
   }
 }
@@ -333,16 +346,17 @@ void Communicator::report_straggler(Operation& operation, Time now) const {
   std::vector<int> missing;
   if (!signature.point_to_point()) missing = missing_ranks(*peers_, operation.number);
   log(LogLevel::warn, "rank {}: {} waits for {} since {} s; the call is {}; look at what {}",
-      rank(), title(signature, operation.number),
+      rank(), title(signature, operation.number, operation.call.tag),
       missing.empty() ? peers_->who(waited_for(operation))
                       : list_ranks(missing) + ", not yet called there,",
-      waited.count(), describe(signature),
+      waited.count(), describe(signature, operation.call.tag),
       missing.size() > 1 ? "these ranks do instead" : "that rank does instead");
 }
 
 Time Communicator::wake_by(const Operation& operation, Time now) const noexcept {
-  if (!operation.waits || operation.left >= 0) return now;
-  if (!operation.execution) return std::min(now + looks_for_slowest, operation.deadline);
+  if (!operation.waits || operation.left >= 0 || pumped_) return now;
+  if (!operation.execution && operation.call.tag == 0)
+    return std::min(now + looks_for_slowest, operation.deadline);
   return std::min({operation.next_comparison, operation.straggler_report, operation.deadline});
 }
 

@@ -13,19 +13,28 @@ namespace khoro {
 
 void Batch::add(const Call& call) {
   const Signature& signature = call.signature;
-  if (signature.point_to_point() && signature.peer == communicator_.rank())
-    (signature.kind == CallKind::send ? to_self_ : from_self_).push_back(call);
-  else
-    queue(signature).calls.push_back(call);
+  if (!signature.point_to_point() || signature.peer != communicator_.rank())
+    return queue(call).calls.push_back(call);
+  auto& messages = signature.kind == CallKind::send ? to_self_ : from_self_;
+  const auto later = [](const Call& a, const Call& b) { return a.tag < b.tag; };
+  messages.insert(std::upper_bound(messages.begin(), messages.end(), call, later), call);
 }
 
-Batch::Queue& Batch::queue(const Signature& signature) {
-  const auto same = [&](const Queue& queue) {
-    const Signature& other = queue.calls.front().signature;
-    if (!signature.point_to_point() || !other.point_to_point())
-      return signature.point_to_point() == other.point_to_point();
-    return signature.kind == other.kind && signature.peer == other.peer;
-  };
+namespace {
+
+/// The one waits for the end of the other.
+bool in_order(const Call& call, const Call& other) noexcept {
+  const Signature &a = call.signature, &b = other.signature;
+  if (!a.point_to_point() || !b.point_to_point()) return a.point_to_point() == b.point_to_point();
+  if (a.kind != b.kind || a.peer != b.peer) return false;
+  // Receives with different tags take what comes first; sends share a channel.
+  return a.kind == CallKind::send ? (call.tag != 0) == (other.tag != 0) : call.tag == other.tag;
+}
+
+}  // namespace
+
+Batch::Queue& Batch::queue(const Call& call) {
+  const auto same = [&](const Queue& queue) { return in_order(call, queue.calls.front()); };
   const auto found = std::find_if(queues_.begin(), queues_.end(), same);
   if (found != queues_.end()) return *found;
   operations_.reserve(queues_.size() + 1);  // examine() must not fail
@@ -39,13 +48,22 @@ void Batch::check_messages_to_itself() const {
                             "itself; put both ends of each into one group",
                             communicator_.rank(), to_self_.size(), from_self_.size()));
   for (std::size_t i = 0; i < to_self_.size(); ++i) {
-    const Signature& sent = to_self_[i].signature;
-    const Signature& received = from_self_[i].signature;
-    if (sent.count != received.count || sent.dtype != received.dtype)
+    const Call &sent = to_self_[i], &received = from_self_[i];
+    if (sent.tag != received.tag) {
+      const Call& alone = sent.tag < received.tag ? sent : received;
+      throw Error(
+          Code::invalid_usage,
+          fmt::format("{} by that rank itself has no other end in this group; put both ends "
+                      "of each message, with the same tag, into one group",
+                      describe(alone.signature, alone.tag)));
+    }
+    if (sent.signature.count != received.signature.count ||
+        sent.signature.dtype != received.signature.dtype)
       throw Error(
           Code::invalid_argument,
           fmt::format("{} meets {} on the same rank; both must name the same count and type",
-                      describe(sent), describe(received)));
+                      describe(sent.signature, sent.tag),
+                      describe(received.signature, received.tag)));
   }
 }
 

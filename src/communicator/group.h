@@ -10,7 +10,8 @@
 namespace khoro {
 
 /// The calls of one communicator in a group. Collectives run one after the other in call order;
-/// sends and receives progress beside them, those of one peer and direction in call order.
+/// sends and receives progress beside them: in call order per peer the plain sends, the sends with
+/// tags, and the receives with each tag.
 /// Thread-compatible. Borrows the communicator.
 class Batch {
  public:
@@ -42,13 +43,13 @@ class Batch {
     bool done() const noexcept { return !under_way && next == calls.size(); }
   };
   Progress advance(Queue& queue) noexcept;
-  Queue& queue(const Signature& signature);
+  Queue& queue(const Call& call);
 
   Communicator& communicator_;
   std::vector<Queue> queues_;
   std::vector<Operation*> operations_;  // those under way, while examine() runs
-  std::vector<Call> to_self_;
-  std::vector<Call> from_self_;
+  std::vector<Call> to_self_;           // by tag, those with one tag in call order
+  std::vector<Call> from_self_;         // the same
 };
 
 /// Runs all batches to their ends, together; the calling thread blocks. A batch whose communicator

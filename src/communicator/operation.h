@@ -5,6 +5,7 @@
 
 #include "base/time.h"
 #include "communicator/call.h"
+#include "communicator/receipt.h"
 #include "executor/execution.h"
 
 namespace khoro {
@@ -12,10 +13,14 @@ namespace khoro {
 /// One call under way, as the thread that made it sees it. The communicator fills it in.
 struct Operation {
   Call call;
-  /// Counts the collectives of a communicator, or the messages to or from one peer, from 1.
+  /// Counts the collectives of a communicator, or the messages to or from one peer with one tag,
+  /// from 1.
   std::uint64_t number = 0;
-  /// Null: nothing to move, and nothing to wait for but ranks that are many calls behind.
+  /// Null: a message with a tag, or nothing to move, and nothing to wait for but ranks that are
+  /// many calls behind.
   Execution* execution = nullptr;
+  std::uint64_t place;  // of a message's record
+  Receipt receipt;      // of a receive with a tag
 
   // Of the waiting.
   bool waits = false;  // it has been seen to wait, and only then the times below are set

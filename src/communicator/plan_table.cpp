@@ -16,9 +16,6 @@
 namespace khoro {
 namespace {
 
-/// The index of the channels that carry sends and receives, apart from those of any lane.
-constexpr std::uint8_t point_to_point_index = 254;
-
 /// Of the whole vector.
 std::size_t bytes_of(const Signature& signature, const Collective& collective) {
   if (signature.kind == CallKind::barrier) return 0;
@@ -44,8 +41,8 @@ std::string names_in_rank_order(CollectiveKind kind) {
   return names;
 }
 
-Lane send_lane(int peer) { co_yield read(input(0)) | send(peer, point_to_point_index); }
-Lane recv_lane(int peer) { co_yield recv(peer, point_to_point_index) | write(output(0)); }
+Lane send_lane(int peer, int channel) { co_yield read(input(0)) | send(peer, channel); }
+Lane recv_lane(int peer, int channel) { co_yield recv(peer, channel) | write(output(0)); }
 
 }  // namespace
 
@@ -176,14 +173,14 @@ PlanTable::Entry& PlanTable::make(const Collective& collective, const Choice& ch
   return entries_.emplace_back(std::move(entry));
 }
 
-std::unique_ptr<Execution> PlanTable::make_port(int peer, bool sends) {
+std::unique_ptr<Execution> PlanTable::make_port(int peer, bool sends, std::uint8_t channel) {
   // To each end the pair looks like a broadcast of one chunk.
   Plan plan;
   plan.algorithm = "point_to_point";
   plan.collective = {CollectiveKind::broadcast, 2, 0, false};
-  plan.program = [peer, sends](int) {
+  plan.program = [peer, sends, channel](int) {
     Program program;
-    program.lanes.push_back(sends ? send_lane(peer) : recv_lane(peer));
+    program.lanes.push_back(sends ? send_lane(peer, channel) : recv_lane(peer, channel));
     return program;
   };
   ExecutionOptions options;

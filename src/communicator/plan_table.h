@@ -17,6 +17,10 @@
 
 namespace khoro {
 
+/// The indices of the channels that carry sends and receives, apart from those of any lane.
+inline constexpr std::uint8_t plain_messages = 254;
+inline constexpr std::uint8_t tagged_messages = 253;
+
 /// The plans of one rank of one communicator, ready to run: each is chosen, flattened and bound to
 /// its channels on first use, and found again afterwards. Every rank chooses alike, because a
 /// choice depends only on the call, the topology and job settings. Thread-compatible.
@@ -39,9 +43,9 @@ class PlanTable {
   /// The entry lives as long as the table. Throws `Error`; invalid_argument if there are fewer
   /// slots than the algorithm needs.
   Entry& find(const Signature& signature, const OwnReduction* own);
-  /// This rank's end of the messages to or from `peer`: an execution of its own on a channel of its
-  /// own, which copies `count` elements from input or to output. Throws `Error`.
-  std::unique_ptr<Execution> make_port(int peer, bool sends);
+  /// This rank's end of the messages to or from `peer` on one of the two channels: an execution of
+  /// its own, which copies `count` elements from input or to output. Throws `Error`.
+  std::unique_ptr<Execution> make_port(int peer, bool sends, std::uint8_t channel);
 
  private:
   Collective collective_of(const Signature& signature, const OwnReduction* own) const;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <random>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -80,9 +82,10 @@ class Script {
  private:
   /// One collective, or one message.
   struct Part {
-    Signature signature;  // of a message: as its sender names it
-    int from = -1;        // of a message
-    Plan plan;            // of a collective
+    Signature signature;    // of a message: as its sender names it
+    int from = -1;          // of a message
+    std::uint32_t tag = 0;  // of a message
+    Plan plan;              // of a collective
     std::vector<JobBuffers> buffers;
     std::vector<std::vector<std::byte>> inputs;
     std::unique_ptr<Grid> grid;
@@ -161,6 +164,7 @@ class Script {
     part->from = static_cast<int>(draw(at(ranks_)));
     const int to = (part->from + 1 + static_cast<int>(draw(at(ranks_ - 1)))) % ranks_;
     part->signature = {CallKind::send, call.dtype, Reduction::sum, to, call.count};
+    if (draw(2) == 0) part->tag = static_cast<std::uint32_t>(1 + draw(3)) * 0x55555555;
     fill(*part, {CollectiveKind::broadcast, ranks_}, call);
     act.parts.push_back(std::move(part));
   }
@@ -196,26 +200,33 @@ class Script {
     for (const auto& part : act.parts) {
       if (!part->plays(rank)) continue;
       JobBuffers& buffers = part->buffers[at(rank)];
-      Call call{part->signature, {buffers.input(), buffers.output()}};
+      Call call{part->signature, {buffers.input(), buffers.output()}, nullptr, part->tag};
       if (part->is_message() && rank != part->from) {
         call.signature.kind = CallKind::recv;
         call.signature.peer = part->from;
       }
       calls.push_back(call);
     }
+    // Each rank names tags in an order of its own, and keeps that of the messages with one tag.
+    const auto turn = [rank](const Call& call) {
+      return call.tag == 0 ? 0 : mix(combine(call.tag, static_cast<std::uint64_t>(rank)));
+    };
+    std::stable_sort(calls.begin(), calls.end(),
+                     [&](const Call& a, const Call& b) { return turn(a) < turn(b); });
     return calls;
   }
 
   void name_calls() {
-    std::vector<std::map<std::pair<CallKind, int>, std::uint64_t>> numbers(at(ranks_));
+    using Counter = std::tuple<CallKind, int, std::uint32_t>;
+    std::vector<std::map<Counter, std::uint64_t>> numbers(at(ranks_));
     for (Act& act : acts_)
       for (int rank = 0; rank < ranks_; ++rank)
         for (const Call& call : calls_of(act, rank)) {
           const CallKind kind = call.signature.kind;
           const auto counter = call.signature.point_to_point()
-                                   ? std::pair(kind, int{call.signature.peer})
-                                   : std::pair(CallKind::allreduce, 0);
-          act.titles[at(rank)].insert(title(kind, ++numbers[at(rank)][counter]));
+                                   ? Counter(kind, int{call.signature.peer}, call.tag)
+                                   : Counter(CallKind::allreduce, 0, 0);
+          act.titles[at(rank)].insert(title(kind, ++numbers[at(rank)][counter], call.tag));
         }
   }
 
