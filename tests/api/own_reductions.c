@@ -302,9 +302,10 @@ static const char* const algorithms[] = {"one-shot",         "two-shot",    "rec
                                          "two-way-ring"};
 
 int main(void) {
+  run_processes(2, sums_of_two); /* before this process uses Khoro */
+  run_processes(3, products);
   run_threads(2, integers_wrap);
   run_threads(2, sums_of_two);
-  run_processes(2, sums_of_two);
   for (int ranks = 1; ranks <= 5; ++ranks) run_threads(ranks, factors_of_ranks);
   for (int a = 0; a < 7; ++a) {
     char setting[64];
@@ -317,7 +318,6 @@ int main(void) {
   }
   unsetenv("KHORO_ALGORITHM");
   for (int ranks = 1; ranks <= 7; ++ranks) run_threads(ranks, products);
-  run_processes(3, products);
   run_threads(4, every_type);
   run_threads(2, refusals);
   run_threads(3, function_calls_khoro);

@@ -200,7 +200,7 @@ class Script {
     for (const auto& part : act.parts) {
       if (!part->plays(rank)) continue;
       JobBuffers& buffers = part->buffers[at(rank)];
-      Call call{part->signature, {buffers.input(), buffers.output()}, nullptr, part->tag};
+      Call call{part->signature, {buffers.input(), buffers.output()}, nullptr, nullptr, part->tag};
       if (part->is_message() && rank != part->from) {
         call.signature.kind = CallKind::recv;
         call.signature.peer = part->from;
