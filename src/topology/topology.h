@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -10,6 +11,8 @@ namespace khoro {
 /// A GPU, NIC, CPU package, NUMA node or switch.
 struct Site {
   std::string name;
+  /// Number of the machine that it is part of. Machines are numbered in any way.
+  int machine = 0;
   bool operator==(const Site&) const = default;
 };
 
@@ -30,11 +33,16 @@ struct Topology {
   std::vector<int> place;
 
   int ranks() const noexcept { return static_cast<int>(place.size()); }
+  int machine_of(int rank) const {
+    return sites[static_cast<std::size_t>(place[static_cast<std::size_t>(rank)])].machine;
+  }
   std::uint64_t hash() const noexcept;
   bool operator==(const Topology&) const = default;
 
   /// `ranks` ranks that share one CPU package and its memory.
   static Topology one_machine(int ranks);
+  /// Machines of one CPU package each; `machine_of_rank` says where each rank is.
+  static Topology machines(const std::vector<int>& machine_of_rank);
 };
 
 }  // namespace khoro
