@@ -44,11 +44,11 @@ struct Algorithm {
   /// What cost() computes, for people: P ranks, S bytes of the whole vector.
   std::string_view rounds;
   std::string_view sent;
-  int (*chunks)(const Collective&, const Shape&);
+  int (*chunks)(const Collective&, const Topology&, const Shape&);
   Program (*program)(const Collective&, const Topology&, const Shape&, int rank);
-  Cost (*cost)(const Collective&, const Shape&);
+  Cost (*cost)(const Collective&, const Topology&, const Shape&);
   /// Chunks of the widest message of any rank. Null: 1.
-  int (*widest)(const Collective&, const Shape&) = nullptr;
+  int (*widest)(const Collective&, const Topology&, const Shape&) = nullptr;
 };
 
 /// Every algorithm there is, in the order in which `khoro plan list` prints them.

@@ -110,8 +110,10 @@ Lane scatter_lane(Tree tree) {
   co_yield read(scratch(0)) | write(output(0));
 }
 
-int one_chunk(const Collective&, const Shape&) { return 1; }
-int one_chunk_per_rank(const Collective& collective, const Shape&) { return collective.ranks; }
+int one_chunk(const Collective&, const Topology&, const Shape&) { return 1; }
+int one_chunk_per_rank(const Collective& collective, const Topology&, const Shape&) {
+  return collective.ranks;
+}
 
 /// Ranks of the greatest subtree but the root's.
 int greatest_subtree(int ranks) {
@@ -120,7 +122,7 @@ int greatest_subtree(int ranks) {
   return std::max(highest / 2, ranks - highest);
 }
 
-int widest(const Collective& collective, const Shape&) {
+int widest(const Collective& collective, const Topology&, const Shape&) {
   int most = 1;
   for (int rank = 0; rank < collective.ranks; ++rank) {
     const Tree tree(collective, rank);
@@ -147,17 +149,17 @@ Program scatter(const Collective& collective, const Topology&, const Shape&, int
 
 int rounds(const Collective& collective) { return floor_log2(collective.ranks); }
 
-Cost broadcast_cost(const Collective& collective, const Shape&) {
+Cost broadcast_cost(const Collective& collective, const Topology&, const Shape&) {
   return {rounds(collective), static_cast<double>(ceil_log2(collective.ranks))};
 }
-Cost reduce_cost(const Collective& collective, const Shape&) {
+Cost reduce_cost(const Collective& collective, const Topology&, const Shape&) {
   return {rounds(collective), collective.ranks > 1 ? 1.0 : 0.0};
 }
-Cost gather_cost(const Collective& collective, const Shape&) {
+Cost gather_cost(const Collective& collective, const Topology&, const Shape&) {
   const int ranks = collective.ranks;
   return {rounds(collective), static_cast<double>(greatest_subtree(ranks)) / ranks};
 }
-Cost scatter_cost(const Collective& collective, const Shape&) {
+Cost scatter_cost(const Collective& collective, const Topology&, const Shape&) {
   return {rounds(collective), static_cast<double>(collective.ranks - 1) / collective.ranks};
 }
 

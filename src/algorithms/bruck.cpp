@@ -68,7 +68,9 @@ Lane alltoall_lane(Collective collective, int rank) {
         write(output((rank + ranks - distance) % ranks));
 }
 
-int one_chunk_per_rank(const Collective& collective, const Shape&) { return collective.ranks; }
+int one_chunk_per_rank(const Collective& collective, const Topology&, const Shape&) {
+  return collective.ranks;
+}
 
 Program allgather(const Collective& collective, const Topology&, const Shape&, int rank) {
   return one_lane(allgather_lane, collective.ranks, rank);
@@ -77,21 +79,21 @@ Program alltoall(const Collective& collective, const Topology&, const Shape&, in
   return one_lane(alltoall_lane, collective, rank);
 }
 
-Cost allgather_cost(const Collective& collective, const Shape&) {
+Cost allgather_cost(const Collective& collective, const Topology&, const Shape&) {
   return {ceil_log2(collective.ranks), (collective.ranks - 1.0) / collective.ranks};
 }
-Cost alltoall_cost(const Collective& collective, const Shape&) {
+Cost alltoall_cost(const Collective& collective, const Topology&, const Shape&) {
   int sent = 0;
   for (int bit = 1; bit < collective.ranks; bit <<= 1) sent += count_with(bit, collective.ranks);
   return {ceil_log2(collective.ranks), static_cast<double>(sent) / collective.ranks};
 }
 
 /// Nothing that rank 0 gives goes round the end.
-int widest_of_allgather(const Collective& collective, const Shape&) {
+int widest_of_allgather(const Collective& collective, const Topology&, const Shape&) {
   return most_given(collective.ranks);
 }
 /// No bit is in more of the distances than the lowest.
-int widest_of_alltoall(const Collective& collective, const Shape&) {
+int widest_of_alltoall(const Collective& collective, const Topology&, const Shape&) {
   return std::max(count_with(1, collective.ranks), 1);
 }
 

@@ -39,7 +39,7 @@ Lane reduce_lane(Collective collective, int rank) {
   }
 }
 
-int chunks(const Collective&, const Shape&) { return chunk_count; }
+int chunks(const Collective&, const Topology&, const Shape&) { return chunk_count; }
 
 Program broadcast(const Collective& collective, const Topology&, const Shape&, int rank) {
   return one_lane(broadcast_lane, collective, rank);
@@ -48,7 +48,7 @@ Program reduce_to_root(const Collective& collective, const Topology&, const Shap
   return one_lane(reduce_lane, collective, rank);
 }
 
-Cost cost(const Collective& collective, const Shape&) {
+Cost cost(const Collective& collective, const Topology&, const Shape&) {
   return {collective.ranks - 1, collective.ranks > 1 ? 1.0 : 0.0};
 }
 

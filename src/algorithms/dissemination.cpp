@@ -17,13 +17,15 @@ Lane lane(Collective collective, int rank) {
   }
 }
 
-int no_chunks(const Collective&, const Shape&) { return 0; }
+int no_chunks(const Collective&, const Topology&, const Shape&) { return 0; }
 
 Program program(const Collective& collective, const Topology&, const Shape&, int rank) {
   return one_lane(lane, collective, rank);
 }
 
-Cost cost(const Collective& collective, const Shape&) { return {ceil_log2(collective.ranks), 0}; }
+Cost cost(const Collective& collective, const Topology&, const Shape&) {
+  return {ceil_log2(collective.ranks), 0};
+}
 
 }  // namespace
 

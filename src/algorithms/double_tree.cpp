@@ -108,7 +108,7 @@ Lane alone(Collective collective) {
   co_yield completed(read(input(0, 2)), collective) | write(output(0, 2));
 }
 
-int a_half_per_tree(const Collective&, const Shape&) { return 2; }
+int a_half_per_tree(const Collective&, const Topology&, const Shape&) { return 2; }
 
 Program program(const Collective& collective, const Topology&, const Shape&, int rank) {
   if (collective.ranks == 1) return one_lane(alone, collective);
@@ -121,7 +121,7 @@ Program program(const Collective& collective, const Topology&, const Shape&, int
   return program;
 }
 
-Cost cost(const Collective& collective, const Shape&) {
+Cost cost(const Collective& collective, const Topology&, const Shape&) {
   const int ranks = collective.ranks;
   return {2 * floor_log2(ranks), ranks > 1 ? std::min(ranks, 4) / 2.0 : 0.0};
 }

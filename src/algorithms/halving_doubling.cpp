@@ -109,7 +109,7 @@ Lane folded_lane(Halver partner) {
   co_yield recv(rank) | write(partner.given(0).of(Buffer::output));
 }
 
-int one_chunk_per_rank_of_core(const Collective& collective, const Shape&) {
+int one_chunk_per_rank_of_core(const Collective& collective, const Topology&, const Shape&) {
   return Folding{collective.ranks}.core();
 }
 
@@ -119,14 +119,14 @@ Program program(const Collective& collective, const Topology&, const Shape&, int
   return one_lane(core_lane, Halver{collective, rank});
 }
 
-Cost cost(const Collective& collective, const Shape&) {
+Cost cost(const Collective& collective, const Topology&, const Shape&) {
   const Folding folding{collective.ranks};
   const double core = folding.core();
   const bool folds_in = folding.pairs() > 0;
   return {2 * folding.rounds() + (folds_in ? 2 : 0), 2 * (core - 1) / core + (folds_in ? 1 : 0)};
 }
 
-int half_of_the_core(const Collective& collective, const Shape&) {
+int half_of_the_core(const Collective& collective, const Topology&, const Shape&) {
   return std::max(Folding{collective.ranks}.core() / 2, 1);
 }
 

@@ -68,8 +68,10 @@ Lane alltoall_lane(Collective collective, int rank) {
   }
 }
 
-int one_chunk(const Collective&, const Shape&) { return 1; }
-int one_chunk_per_rank(const Collective& collective, const Shape&) { return collective.ranks; }
+int one_chunk(const Collective&, const Topology&, const Shape&) { return 1; }
+int one_chunk_per_rank(const Collective& collective, const Topology&, const Shape&) {
+  return collective.ranks;
+}
 
 Program gather(const Collective& collective, const Topology&, const Shape&, int rank) {
   return one_lane(gather_lane, collective, rank);
@@ -87,13 +89,13 @@ Program reducescatter(const Collective& collective, const Topology&, const Shape
   return one_lane(reducescatter_lane, collective, rank);
 }
 
-Cost whole_vector(const Collective& collective, const Shape&) {
+Cost whole_vector(const Collective& collective, const Topology&, const Shape&) {
   return collective.ranks > 1 ? Cost{1, 1.0} : Cost{};
 }
-Cost one_block(const Collective& collective, const Shape&) {
+Cost one_block(const Collective& collective, const Topology&, const Shape&) {
   return collective.ranks > 1 ? Cost{1, 1.0 / collective.ranks} : Cost{};
 }
-Cost all_other_blocks(const Collective& collective, const Shape&) {
+Cost all_other_blocks(const Collective& collective, const Topology&, const Shape&) {
   const int peers = collective.ranks - 1;
   return {peers > 0 ? 1 : 0, static_cast<double>(peers) / collective.ranks};
 }

@@ -25,13 +25,13 @@ Lane lane(Collective collective, int rank) {
   co_yield fold_in_rank_order(collective, rank, own) | write(output(0));
 }
 
-int one_chunk(const Collective&, const Shape&) { return 1; }
+int one_chunk(const Collective&, const Topology&, const Shape&) { return 1; }
 
 Program program(const Collective& collective, const Topology&, const Shape&, int rank) {
   return one_lane(lane, collective, rank);
 }
 
-Cost cost(const Collective& collective, const Shape&) {
+Cost cost(const Collective& collective, const Topology&, const Shape&) {
   const int peers = collective.ranks - 1;
   return {peers > 0 ? 1 : 0, static_cast<double>(peers)};
 }

@@ -34,13 +34,15 @@ Lane lane(Collective collective, int rank) {
   }
 }
 
-int one_chunk_per_rank(const Collective& collective, const Shape&) { return collective.ranks; }
+int one_chunk_per_rank(const Collective& collective, const Topology&, const Shape&) {
+  return collective.ranks;
+}
 
 Program program(const Collective& collective, const Topology&, const Shape&, int rank) {
   return one_lane(lane, collective, rank);
 }
 
-Cost cost(const Collective& collective, const Shape&) {
+Cost cost(const Collective& collective, const Topology&, const Shape&) {
   const int ranks = collective.ranks;
   return {ranks > 1 ? rounds_of(ranks) : 0, static_cast<double>(ranks - 1) / ranks};
 }

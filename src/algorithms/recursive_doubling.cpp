@@ -47,13 +47,13 @@ Lane lane(Collective collective, int rank) {
   co_yield std::move(sum);
 }
 
-int one_chunk(const Collective&, const Shape&) { return 1; }
+int one_chunk(const Collective&, const Topology&, const Shape&) { return 1; }
 
 Program program(const Collective& collective, const Topology&, const Shape&, int rank) {
   return one_lane(lane, collective, rank);
 }
 
-Cost cost(const Collective& collective, const Shape&) {
+Cost cost(const Collective& collective, const Topology&, const Shape&) {
   const Folding folding{collective.ranks};
   const int before = folding.pairs() > 0 ? 1 : 0;
   const int after = folding.pairs() > folding.core() / 2 ? 1 : 0;

@@ -89,8 +89,8 @@ Plan make_plan(const Algorithm& algorithm, const Collective& collective, const T
   Plan plan;
   plan.algorithm = algorithm.name;
   plan.collective = collective;
-  plan.chunks = algorithm.chunks(collective, shape);
-  if (algorithm.widest) plan.widest_message = algorithm.widest(collective, shape);
+  plan.chunks = algorithm.chunks(collective, topology, shape);
+  if (algorithm.widest) plan.widest_message = algorithm.widest(collective, topology, shape);
   plan.lends_in_place = algorithm.lends_in_place;
   plan.program = [program = algorithm.program, collective, topology, shape](int rank) {
     Program made = program(collective, topology, shape, rank);

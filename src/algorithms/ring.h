@@ -64,13 +64,14 @@ inline Lane ring_allgather_lane(Ring ring) {
 }
 
 /// Of allgather and reducescatter, on however many ways.
-inline Cost once_round(const Collective& collective, const Shape&) {
+inline Cost once_round(const Collective& collective, const Topology&, const Shape&) {
   const int hops = collective.ranks - 1;
   return {hops, static_cast<double>(hops) / collective.ranks};
 }
 /// Of allreduce.
-inline Cost twice_round(const Collective& collective, const Shape& shape) {
-  const Cost once = once_round(collective, shape);
+inline Cost twice_round(const Collective& collective, const Topology& topology,
+                        const Shape& shape) {
+  const Cost once = once_round(collective, topology, shape);
   return {2 * once.rounds, 2 * once.sent_per_byte};
 }
 

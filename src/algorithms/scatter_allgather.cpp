@@ -54,20 +54,24 @@ Lane lane(Collective collective, int rank) {
   }
 }
 
-int one_chunk_per_rank(const Collective& collective, const Shape&) { return collective.ranks; }
+int one_chunk_per_rank(const Collective& collective, const Topology&, const Shape&) {
+  return collective.ranks;
+}
 
 Program program(const Collective& collective, const Topology&, const Shape&, int rank) {
   return one_lane(lane, collective, rank);
 }
 
-Cost cost(const Collective& collective, const Shape&) {
+Cost cost(const Collective& collective, const Topology&, const Shape&) {
   const int ranks = collective.ranks;
   return {ceil_log2(ranks) + floor_log2(ranks + 1) - 1, 2.0 * (ranks - 1) / ranks};
 }
 
 /// The subtree of the root's child 2^k is as large as what the root gives in round k of the
 /// gathering.
-int widest(const Collective& collective, const Shape&) { return most_given(collective.ranks); }
+int widest(const Collective& collective, const Topology&, const Shape&) {
+  return most_given(collective.ranks);
+}
 
 }  // namespace
 

@@ -26,13 +26,15 @@ Lane lane(Collective collective, int rank) {
   }
 }
 
-int one_chunk_per_rank(const Collective& collective, const Shape&) { return collective.ranks; }
+int one_chunk_per_rank(const Collective& collective, const Topology&, const Shape&) {
+  return collective.ranks;
+}
 
 Program program(const Collective& collective, const Topology&, const Shape&, int rank) {
   return one_lane(lane, collective, rank);
 }
 
-Cost cost(const Collective& collective, const Shape&) {
+Cost cost(const Collective& collective, const Topology&, const Shape&) {
   const int peers = collective.ranks - 1;
   return {peers > 0 ? 2 : 0, 2.0 * peers / collective.ranks};
 }

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int ways = 2;
 
-int two_chunks_per_rank(const Collective& collective, const Shape&) {
+int two_chunks_per_rank(const Collective& collective, const Topology&, const Shape&) {
   return ways * collective.ranks;
 }
 
