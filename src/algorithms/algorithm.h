@@ -41,7 +41,10 @@ struct Algorithm {
   bool rank_order = false;
   /// It cannot do blocks that differ in length: it keeps many of them together in scratch.
   bool equal_blocks = false;
-  /// What cost() computes, for people: P ranks, S bytes of the whole vector.
+  /// Its plans depend on which ranks share a machine.
+  bool by_machine = false;
+  /// What cost() computes, for people: P ranks, S bytes of the whole vector; N machines, the
+  /// largest of which has G ranks and the smallest R.
   std::string_view rounds;
   std::string_view sent;
   int (*chunks)(const Collective&, const Topology&, const Shape&);

@@ -24,6 +24,9 @@ extern const Algorithm linear_reduce, linear_reducescatter;
 extern const Algorithm pairwise_alltoall;
 extern const Algorithm bruck_allgather, bruck_alltoall;
 extern const Algorithm dissemination_barrier;
+extern const Algorithm two_level_allreduce, two_level_reduce, two_level_broadcast;
+extern const Algorithm two_level_allgather, two_level_reducescatter;
+extern const Algorithm two_level_gather, two_level_scatter;
 
 namespace {
 
@@ -35,23 +38,30 @@ constexpr const Algorithm* rows[] = {
     &double_tree_allreduce,
     &ring_allreduce,
     &two_way_ring_allreduce,
+    &two_level_allreduce,
     &binomial_broadcast,
     &scatter_allgather_broadcast,
     &chain_broadcast,
+    &two_level_broadcast,
     &bruck_allgather,
     &ring_allgather,
     &two_way_ring_allgather,
+    &two_level_allgather,
     &linear_reducescatter,
     &ring_reducescatter,
     &two_way_ring_reducescatter,
+    &two_level_reducescatter,
     &dissemination_barrier,
     &linear_reduce,
     &binomial_reduce,
     &chain_reduce,
+    &two_level_reduce,
     &linear_gather,
     &binomial_gather,
+    &two_level_gather,
     &linear_scatter,
     &binomial_scatter,
+    &two_level_scatter,
     &linear_alltoall,
     &pairwise_alltoall,
     &bruck_alltoall,

@@ -7,6 +7,7 @@
 
 #include "algorithms/algorithm.h"
 #include "support/catch.h"
+#include "support/groupings.h"
 #include "support/walk.h"
 
 using namespace khoro;
@@ -29,12 +30,15 @@ template <class Check>
 void for_every_plan(Check check) {
   for (const Algorithm* algorithm : algorithms())
     for (int ranks : rank_counts)
-      for (const Collective& collective : variants(*algorithm, ranks)) {
-        const Plan plan = make_plan(*algorithm, collective, Topology::one_machine(ranks), Shape{});
-        INFO(plan.name() << " of " << ranks << " ranks, root " << collective.root
-                         << (collective.average ? ", average" : ""));
-        check(*algorithm, plan, test::walk(plan));
-      }
+      for (const test::Grouping& machines : test::groupings_for(*algorithm, ranks))
+        for (const Collective& collective : variants(*algorithm, ranks)) {
+          const Topology topology = Topology::machines(machines);
+          const Plan plan = make_plan(*algorithm, collective, topology, Shape{});
+          INFO(plan.name() << " of " << ranks << " ranks on machines " << test::text(machines)
+                           << ", root " << collective.root
+                           << (collective.average ? ", average" : ""));
+          check(plan, test::walk(plan), algorithm->cost(collective, topology, Shape{}));
+        }
 }
 
 /// The contributions in a value that a walk wrote out, sorted.
@@ -68,7 +72,7 @@ int scalings(const std::string& value) {
 }  // namespace
 
 TEST_CASE("every output chunk is made of what it must be, each once, scaled once", "[algorithms]") {
-  for_every_plan([](const Algorithm&, const Plan& plan, const test::Walk& walk) {
+  for_every_plan([](const Plan& plan, const test::Walk& walk, const Cost&) {
     const Collective& collective = plan.collective;
     REQUIRE(walk.finished);
     for (int rank = 0; rank < collective.ranks; ++rank)
@@ -87,16 +91,14 @@ TEST_CASE("every output chunk is made of what it must be, each once, scaled once
 }
 
 TEST_CASE("every rank of an allreduce folds in the same order", "[algorithms]") {
-  for_every_plan([](const Algorithm&, const Plan& plan, const test::Walk& walk) {
+  for_every_plan([](const Plan& plan, const test::Walk& walk, const Cost&) {
     if (plan.collective.kind != CollectiveKind::allreduce) return;
     for (const auto& output : walk.outputs) REQUIRE(output == walk.outputs.front());
   });
 }
 
 TEST_CASE("messages follow one another, and bytes are sent, as the formulas say", "[algorithms]") {
-  for_every_plan([](const Algorithm& algorithm, const Plan& plan, const test::Walk& walk) {
-    const Cost cost =
-        algorithm.cost(plan.collective, Topology::one_machine(plan.collective.ranks), Shape{});
+  for_every_plan([](const Plan& plan, const test::Walk& walk, const Cost& cost) {
     CHECK(walk.rounds == cost.rounds);
     const int most = *std::max_element(walk.sent.begin(), walk.sent.end());
     CHECK(double(most) / std::max(plan.chunks, 1) == Approx(cost.sent_per_byte));

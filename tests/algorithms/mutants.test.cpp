@@ -10,6 +10,7 @@
 #include "algorithms/algorithm.h"
 #include "plan/verify.h"
 #include "support/catch.h"
+#include "support/groupings.h"
 #include "support/walk.h"
 
 using namespace khoro;
@@ -17,14 +18,16 @@ using namespace khoro;
 namespace {
 
 void for_every_mutant(int ranks, const auto& look, const auto& is_of_interest) {
-  for (const Algorithm* algorithm : algorithms()) {
-    const Collective collective{algorithm->collective, ranks, 0,
-                                Collective{algorithm->collective}.reduces()};
-    const Plan plan = make_plan(*algorithm, collective, Topology::one_machine(ranks), Shape{});
-    if (!is_of_interest(plan)) continue;
-    for (const test::Mutant& mutant : test::mutants_of(plan, algorithm->least_slots))
-      look(plan, mutant);
-  }
+  for (const Algorithm* algorithm : algorithms())
+    for (const test::Grouping& machines : test::groupings_for(*algorithm, ranks)) {
+      const Collective collective{algorithm->collective, ranks, 0,
+                                  Collective{algorithm->collective}.reduces()};
+      const Plan plan = make_plan(*algorithm, collective, Topology::machines(machines), Shape{});
+      if (!is_of_interest(plan)) continue;
+      INFO("machines " << test::text(machines));
+      for (const test::Mutant& mutant : test::mutants_of(plan, algorithm->least_slots))
+        look(plan, mutant);
+    }
 }
 
 void for_every_mutant(int ranks, const auto& look) {
@@ -44,10 +47,13 @@ bool foretells_something(const Verdict::Found& found) {
 }
 
 /// Two neighbours may be independent of each other, a chunk may be reduced on one rank for all, and
-/// two ranks of a ring need one slot only.
+/// a ring needs one slot only for two ranks, or where few of a machine's have a part.
 bool may_be_equivalent(const test::Mutant& mutant) {
+  const Collective& collective = mutant.plan.collective;
+  const bool small_rings =
+      collective.ranks == 2 || find_algorithm(collective.kind, mutant.plan.algorithm)->by_machine;
   return mutant.kind() == "swap with the next" || mutant.kind() == "swap two reduces" ||
-         (mutant.kind() == "fewer slots" && mutant.plan.collective.ranks == 2);
+         (mutant.kind() == "fewer slots" && small_rings);
 }
 
 /// The contributions in a walked value, "rank.chunk" each, in the order of the text.
@@ -72,10 +78,9 @@ bool is_right(const Plan& plan, int rank, int chunk, const std::string& value) {
   std::vector<std::string> got = leaves(value);
   std::sort(got.begin(), got.end());
   std::sort(expected.begin(), expected.end());
-  const std::size_t divided = value.find("/n");
-  const bool once =
-      divided != std::string::npos && value.find("/n", divided + 1) == std::string::npos;
-  return got == expected && once == plan.collective.average;
+  if (!plan.collective.average) return got == expected && value.find("/n") == std::string::npos;
+  // What is folded in after a division stands behind its mark.
+  return got == expected && value.find("/n") + 2 == value.size();
 }
 
 /// The wrong output chunks by a slow walk; nothing if it does not come to its end.

@@ -25,8 +25,8 @@ static void sum_is_right(khoroComm_t comm, int rank, int ranks) {
 
 static void forced_algorithms(void) {
   static const char* const names[] = {
-      "ring",        "one-shot",           "two-shot",        "two-way-ring",
-      "double-tree", "recursive-doubling", "halving-doubling"};
+      "ring",        "one-shot",           "two-shot",         "two-way-ring",
+      "double-tree", "recursive-doubling", "halving-doubling", "two-level"};
   OK(khoroSetLogCallback(keep_line, NULL));
   setenv("KHORO_LOG", "info", 1);
   for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {

@@ -13,6 +13,7 @@
 #include "algorithms/algorithm.h"
 #include "base/hash.h"
 #include "plan/verify.h"
+#include "support/groupings.h"
 #include "support/mutants.h"
 #include "support/trial.h"
 
@@ -192,15 +193,17 @@ class MutationReport {
   std::vector<std::string> differences_;
 };
 
-/// Of every registered algorithm.
+/// Of every registered algorithm; where it makes a difference to it, on two machines between which
+/// the ranks change.
 inline MutationReport report_mutants(int first_ranks, int last_ranks) {
   MutationReport report;
   for (const Algorithm* algorithm : algorithms())
     for (int ranks = first_ranks; ranks <= last_ranks; ++ranks) {
       const Collective plain{algorithm->collective, ranks};
       const Collective collective{algorithm->collective, ranks, 0, plain.reduces()};
-      report.add(make_plan(*algorithm, collective, Topology::one_machine(ranks), Shape{}),
-                 algorithm->least_slots);
+      const Topology topology = algorithm->by_machine ? Topology::machines(dealt_to(ranks, 2))
+                                                      : Topology::one_machine(ranks);
+      report.add(make_plan(*algorithm, collective, topology, Shape{}), algorithm->least_slots);
     }
   return report;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "executor/execution.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "support/catch.h"
 #include "support/memory_job.h"
@@ -60,7 +62,9 @@ TEST_CASE("messages by reference give the same bits, in place and not", "[execut
   ExecutionOptions options;
   options.reference_bytes = 1;
   test::for_each_plan(all_ranks, [&](const Algorithm& algorithm, const Plan& plan) {
-    for (std::size_t slot_bytes : {128, 4096}) {
+    for (std::size_t bytes_of_a_chunk : {16, 512}) {
+      const std::size_t slot_bytes =
+          bytes_of_a_chunk * std::size_t(std::max(plan.widest_message, 8));
       MemoryJob job(plan, {least_slots(algorithm), slot_bytes, true}, options);
       test::for_each_call(plan, {1, 17, 1000},
                           [&](const JobCall& call) { REQUIRE(job.run(call)); });

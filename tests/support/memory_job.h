@@ -8,6 +8,7 @@
 
 #include "algorithms/algorithm.h"
 #include "plan/text.h"
+#include "support/groupings.h"
 #include "support/job.h"
 #include "support/memory_channel.h"
 
@@ -39,7 +40,8 @@ struct MemoryJob {
 
 inline Plan plan_of(const Algorithm& algorithm, int ranks, bool average, int root = 0) {
   const Collective collective{algorithm.collective, ranks, root, average};
-  return make_plan(algorithm, collective, Topology::one_machine(ranks), Shape{});
+  const Topology topology = Topology::machines(one_grouping_for(algorithm, ranks));
+  return make_plan(algorithm, collective, topology, Shape{});
 }
 
 /// The plan of a text that must be right.
