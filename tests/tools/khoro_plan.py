@@ -68,8 +68,20 @@ rank 0
         self.assertIn("root 2\n", plan("show", "broadcast", "chain", "--ranks", 3, "--root", 2))
         self.assertIn("| scale |", plan("show", "allreduce", "ring", "--ranks", 3, "--avg"))
 
+    def test_ranks_on_several_machines(self):
+        def sends(*groups):
+            text = plan("show", "broadcast", "two-level", "--ranks", 4, *groups)
+            return [line.split(" | send ")[1:] for line in text.splitlines() if "send" in line]
+        self.assertEqual(sends(), [["2", "1"], ["3"]])
+        self.assertEqual(sends("--groups", "3,1"), [["3"], ["2", "1"]])
+        self.assertEqual(sends("--groups", "3,1", "--dealt"), [["1"], ["3", "2"]])
+
     def test_wrong_usage_says_what_is_wrong(self):
         for said, *arguments in (
+                ("--groups 3,2: 5 ranks, but --ranks 4", "broadcast", "two-level", "--ranks", 4,
+                 "--groups", "3,2"),
+                ("--groups", "broadcast", "two-level", "--ranks", 4, "--groups", "4,0"),
+                ("--dealt requires --groups", "broadcast", "two-level", "--ranks", 4, "--dealt"),
                 ("there are: allreduce one-shot", "allreduce", "rinx", "--ranks", 4),
                 ("--ranks", "allreduce", "ring"),
                 ("--ranks", "allreduce", "ring", "--ranks", 0),
@@ -117,6 +129,14 @@ class Verify(unittest.TestCase):
                                 "--format", "json", status=1))
         self.assertEqual(found["found"][0]["fault"], "deadlock")
 
+    def test_a_fault_says_on_which_machines_the_ranks_are(self):
+        arguments = ("verify", "allreduce", "two-level", "--ranks", 5, "--groups", "2,3", "--dealt")
+        self.assertIn("rank 4 program", plan(*arguments))
+        self.assertIn("allreduce.two-level ranks 5 groups 2,3 dealt slots 1, not in place, ",
+                      plan(*arguments, "--slots", 1, status=1))
+        found = json.loads(plan(*arguments, "--slots", 1, "--format", "json", status=1))["found"][0]
+        self.assertEqual((found["groups"], found["dealt"]), ([2, 3], True))
+
     def test_a_faulty_file_is_found(self):
         text = plan("show", "allreduce", "ring", "--ranks", 3)
         self.assertIn("recv 2 | reduce input[2]", text)
@@ -153,9 +173,8 @@ class Verify(unittest.TestCase):
 
     def test_the_options_of_one_call_are_refused_where_none_is_asked_for(self):
         text = plan("show", "allreduce", "ring", "--ranks", 3)
-        for option, *value in (("--root", 0), ("--root", 1), ("--avg", )):
-            self.assertIn(f"{option}: a file says which call",
-                          self.with_file(text, option, *value, status=2))
+        for option, *value in (("--root", 0), ("--root", 1), ("--avg", ), ("--groups", 3)):
+            self.assertIn(f"{option}: a file", self.with_file(text, option, *value, status=2))
             for arguments in (("--all", ), ("--all", "--ranks", 3), ("allreduce", "ring"),
                               ("broadcast", "chain", "--ranks", "2..3")):
                 self.assertIn(f"{option}: --all and a range of ranks prove",

@@ -29,7 +29,8 @@ void print_text() {
     rule.add({std::string(name(row.collective)),
               row.most_ranks == RuleRow::any_ranks ? "any" : fmt::format("<= {}", row.most_ranks),
               bytes_text(row.most_bytes), std::string(row.algorithm), std::string(row.why)});
-  fmt::print("Algorithms (P ranks, S bytes of the whole vector)\n{}\n", list.text());
+  fmt::print("Algorithms (P ranks, S bytes of the whole vector; N machines of R to G ranks)\n{}\n",
+             list.text());
   fmt::print("Default rule (the first line that fits decides)\n{}", rule.text());
 }
 

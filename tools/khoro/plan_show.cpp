@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "machines.h"
 #include "plan.h"
 #include "plan/text.h"
 
@@ -17,11 +18,12 @@ struct Show {
   int ranks = 0;
   std::optional<int> rank;
   CallOptions call;
+  Machines machines;
 
   void run() const {
     const Algorithm& chosen = algorithm_named(collective, algorithm);
     const Plan plan = make_plan(chosen, call.collective(chosen.collective, ranks),
-                                Topology::one_machine(ranks), Shape{});
+                                machines.topology(ranks), Shape{});
     if (rank && *rank >= ranks)
       throw Error(Code::invalid_argument,
                   fmt::format("--rank {}: the plan has ranks 0..{}", *rank, ranks - 1));
@@ -47,6 +49,7 @@ void add_plan_show(CLI::App& plan) {
       ->check(CLI::NonNegativeNumber)
       ->type_name("RANK");
   show->call.add_to(*command);
+  show->machines.add_to(*command);
   command->callback([show] { show->run(); });
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "commands.h"
+#include "machines.h"
 #include "plan.h"
 #include "plan/image.h"
 #include "plan/proofs.h"
@@ -50,16 +51,17 @@ struct Finding {
   int ranks = 0;
   int root = 0;
   bool average = false;
+  Machines machines;
   Proofs::Failure failure;
 
   std::string text() const {
     const VerifyOptions& options = failure.options;
     const Diagnostic& diagnostic = failure.found.diagnostic;
-    return fmt::format("{} ranks {}{}{} slots {}, {}, messages {}: {}: {}\n{}", plan, ranks,
-                       root != 0 ? fmt::format(" root {}", root) : "", average ? " average" : "",
-                       options.slots, options.in_place ? "in place" : "not in place",
-                       options.references ? "lent" : "copied", name(failure.found.fault),
-                       diagnostic.message, place());
+    return fmt::format(
+        "{} ranks {}{}{}{} slots {}, {}, messages {}: {}: {}\n{}", plan, ranks, machines.text(),
+        root != 0 ? fmt::format(" root {}", root) : "", average ? " average" : "", options.slots,
+        options.in_place ? "in place" : "not in place", options.references ? "lent" : "copied",
+        name(failure.found.fault), diagnostic.message, place());
   }
 
   std::string place() const {
@@ -76,6 +78,8 @@ struct Finding {
             {"ranks", ranks},
             {"root", root},
             {"average", average},
+            {"groups", machines.sizes},
+            {"dealt", machines.dealt},
             {"slots", options.slots},
             {"in_place", options.in_place},
             {"references", options.references},
@@ -93,15 +97,18 @@ class Verification {
   std::string ranks;
   std::vector<int> slots;
   CallOptions call;
+  Machines machines;
   Format format = Format::text;
 
   int run();
 
  private:
-  void prove_algorithm(const Algorithm& algorithm, const Collective& collective);
-  void prove_variants(const Algorithm& algorithm, int ranks);
+  void prove_algorithm(const Algorithm& algorithm, const Collective& collective,
+                       const Machines& machines);
+  void prove_variants(const Algorithm& algorithm, int ranks, const Machines& machines);
+  void prove_range(const Algorithm& algorithm, const RankRange& range);
   void prove_file(const std::string& path);
-  void note(const Plan& plan, const std::string& name, Proofs proofs);
+  void note(const Plan& plan, const std::string& name, const Machines& machines, Proofs proofs);
   void note_programs(const Plan& plan);
   void print_text(double seconds) const;
   void print_json(double seconds) const;
@@ -114,13 +121,14 @@ class Verification {
   bool lends_nothing_in_place_ = false;  // a file's plan
 };
 
-void Verification::note(const Plan& plan, const std::string& name, Proofs proofs) {
+void Verification::note(const Plan& plan, const std::string& name, const Machines& machines,
+                        Proofs proofs) {
   proofs_ += proofs.made;
   steps_ += proofs.steps;
   const Collective& collective = plan.collective;
   for (Proofs::Failure& failure : proofs.failures)
     findings_.push_back({name, collective.ranks, collective.has_root() ? collective.root : 0,
-                         collective.average, std::move(failure)});
+                         collective.average, machines, std::move(failure)});
 }
 
 void Verification::note_programs(const Plan& plan) {
@@ -128,24 +136,30 @@ void Verification::note_programs(const Plan& plan) {
     programs_.push_back(flatten(plan, rank).hash);
 }
 
-void Verification::prove_algorithm(const Algorithm& algorithm, const Collective& collective) {
+void Verification::prove_algorithm(const Algorithm& algorithm, const Collective& collective,
+                                   const Machines& machines) {
   const int least = algorithm.least_slots;
+  const Topology topology = machines.topology(collective.ranks);
   for (int count : slots.empty() ? std::vector<int>{least, least + 1, 8} : slots) {
-    const Plan plan = make_plan(algorithm, collective, Topology::one_machine(collective.ranks),
-                                Shape{.slots = count});
-    note(plan, plan.name(), prove(plan, count));
+    const Plan plan = make_plan(algorithm, collective, topology, Shape{.slots = count});
+    note(plan, plan.name(), machines, prove(plan, count));
   }
 }
 
 /// Every call that makes a plan of its own: averaging or not, and every root of few ranks, of more
 /// the first two and the last.
-void Verification::prove_variants(const Algorithm& algorithm, int ranks) {
+void Verification::prove_variants(const Algorithm& algorithm, int ranks, const Machines& machines) {
   constexpr int few = 16;
   const Collective plain{algorithm.collective, ranks};
   for (int root = 0; root < (plain.has_root() ? ranks : 1); ++root)
     if (ranks <= few || root < 2 || root == ranks - 1)
-      prove_algorithm(algorithm, {algorithm.collective, ranks, root, false});
-  if (plain.reduces()) prove_algorithm(algorithm, {algorithm.collective, ranks, 0, true});
+      prove_algorithm(algorithm, {algorithm.collective, ranks, root, false}, machines);
+  if (plain.reduces()) prove_algorithm(algorithm, {algorithm.collective, ranks, 0, true}, machines);
+}
+
+void Verification::prove_range(const Algorithm& algorithm, const RankRange& range) {
+  for (int n = range.first; n <= range.last; ++n)
+    for (const Machines& each : machines_for(algorithm, n)) prove_variants(algorithm, n, each);
 }
 
 std::string text_of(const std::string& path) {
@@ -169,7 +183,7 @@ void Verification::prove_file(const std::string& path) {
     return;
   }
   for (int count : slots.empty() ? std::vector<int>{Shape{}.slots} : slots)
-    note(*parsed.plan, path, admit(*parsed.plan, count));
+    note(*parsed.plan, path, {}, admit(*parsed.plan, count));
   lends_nothing_in_place_ = !parsed.plan->lends_in_place;
   note_programs(*parsed.plan);
 }
@@ -183,23 +197,24 @@ int Verification::run() {
     if (!ranks.empty())
       throw Error(Code::invalid_argument, "--ranks: a file says how many ranks its plan has");
     call.refuse("a file says which call its plan is for");
+    machines.refuse("a file's plan is made already");
     prove_file(what[0]);
   } else {
     const RankRange range = ranks.empty() ? RankRange{} : RankRange::read(ranks);
-    if (all || range.first != range.last)
+    if (all || range.first != range.last) {
       call.refuse("--all and a range of ranks prove roots and averages by themselves");
+      machines.refuse("--all and a range of ranks prove many by themselves");
+    }
     if (all) {
-      for (const Algorithm* algorithm : algorithms())
-        for (int n = range.first; n <= range.last; ++n) prove_variants(*algorithm, n);
+      for (const Algorithm* algorithm : algorithms()) prove_range(*algorithm, range);
     } else {
       const Algorithm& algorithm = algorithm_named(what[0], what[1]);
       if (range.first == range.last) {
         const Collective collective = call.collective(algorithm.collective, range.first);
-        prove_algorithm(algorithm, collective);
-        note_programs(
-            make_plan(algorithm, collective, Topology::one_machine(range.first), Shape{}));
+        prove_algorithm(algorithm, collective, machines);
+        note_programs(make_plan(algorithm, collective, machines.topology(range.first), Shape{}));
       } else {
-        for (int n = range.first; n <= range.last; ++n) prove_variants(algorithm, n);
+        prove_range(algorithm, range);
       }
     }
   }
@@ -258,6 +273,7 @@ void add_plan_verify(CLI::App& plan, int& status) {
       ->expected(1, -1)
       ->type_name("N");
   verification->call.add_to(*command);
+  verification->machines.add_to(*command);
   add_format(*command, verification->format);
   command->callback([verification, &status] { status = verification->run(); });
 }
