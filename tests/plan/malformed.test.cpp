@@ -102,6 +102,10 @@ TEST_CASE("spans of one step are equally long, and equal or apart where they are
   malformed(read(input(0, 2)) | write(output(0, 2)) | write(output(1, 3)),
             "writes output[0:2] and output[1:3], which overlap");
   malformed(offer(scratch(0, 2), 1), "offers other than one chunk of scratch at a time");
+  malformed(plan_of({{read(input(0)) | write(scratch(0)),
+                      read(input(0)) | reduce(scratch(0)) | write(scratch(0))}}),
+            "writes sums over the shorter elements of scratch that they are made of; give them "
+            "chunks of their own");
 }
 
 TEST_CASE("a plan whose head makes no sense is refused", "[plan]") {

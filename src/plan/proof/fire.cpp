@@ -72,6 +72,7 @@ void Machine::enter(Position& lane) {
   sourced_ = received_ = plain_read_ = unrounded_ = false;
   read_spans_.clear();
   written_spans_.clear();
+  narrow_spans_.clear();
   const std::span<const Stage> stages = std::as_const(*lane.step).stages();
   for (std::size_t i = 0; i < stages.size() && stages[i].verb == Verb::await; ++i)
     take_token(lane, stages[i].token());
@@ -179,6 +180,10 @@ bool Machine::write(const Position& lane, Span span) {
     return stop(received_ ? Fault::pairing : Fault::malformed, lane,
                 fmt::format("writes {} chunks to {}", chunks_, span.last - span.first));
   if (!equal_or_apart(lane, span)) return false;
+  if (outgrows(span))
+    return malformed(lane,
+                     "writes sums over the shorter elements of scratch that they are made of; "
+                     "give them chunks of their own");
   round_accumulator();
   if (!world_.ranks[static_cast<std::size_t>(lane.rank)].open_windows.empty())
     check_windows(lane, span);

@@ -79,6 +79,7 @@ class Machine {
   bool read(const Position& lane, const Stage& stage, Value* values);
   void store(const Position& lane, Span span, Value* values);
   bool equal_or_apart(const Position& lane, Span span);
+  bool outgrows(Span span) const;
   void check_windows(const Position& lane, Span span);
   void touch(const Position& lane, Span span, Access access);
   void race(const Position& lane, Epoch other, const std::string& what);
@@ -124,6 +125,7 @@ class Machine {
   std::size_t chunks_ = 0;  // in both
   std::vector<Span> read_spans_;
   std::vector<Span> written_spans_;
+  std::vector<Span> narrow_spans_;  // of scratch, read as the dtype
   bool sourced_ = false;     // the accumulator holds something
   bool received_ = false;    // some of it by a channel
   bool plain_read_ = false;  // it is nothing but one span

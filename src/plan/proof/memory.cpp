@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "plan/proof/machine.h"
@@ -73,6 +74,7 @@ bool Machine::read(const Position& lane, const Stage& stage, Value* values) {
       value = Value{};
     }
     if (written != nullptr) value = *written;
+    if (stage.buffer == Buffer::scratch && !value.carry) narrow_spans_.push_back(stage.span());
     if ((stage.flags & Stage::premul) != 0) {
       premultiplied_ = unrounded_ = true;
       const std::uint64_t order = value.order;
@@ -126,6 +128,16 @@ bool Machine::equal_or_apart(const Position& lane, Span span) {
       return malformed(lane,
                        fmt::format("writes {} and {}, which overlap", text(other), text(span)));
   return true;
+}
+
+/// A sum in the carry type, which may be longer than the dtype, would overwrite what is not read.
+bool Machine::outgrows(Span span) const {
+  if (narrow_spans_.empty() || span.buffer != Buffer::scratch) return false;
+  const bool longer =
+      std::any_of(accumulator_.begin(), accumulator_.begin() + static_cast<std::ptrdiff_t>(chunks_),
+                  [](const Value& value) { return value.carry; });
+  return longer && std::any_of(narrow_spans_.begin(), narrow_spans_.end(),
+                               [&](const Span& narrow) { return meet(narrow, span); });
 }
 
 /// What has been lent is not written before it is back.
