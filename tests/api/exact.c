@@ -147,6 +147,7 @@ int main(void) {
     if (!is_legal(algorithms[a])) {
       run_in_child(refused);
       printf("%-30s refused\n", algorithms[a]);
+      fflush(stdout);
       continue;
     }
     for (int how = 0; how < placements; ++how) {

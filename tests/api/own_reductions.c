@@ -311,7 +311,7 @@ int main(void) {
     char setting[64];
     snprintf(setting, sizeof setting, "allreduce:%s", algorithms[a]);
     setenv("KHORO_ALGORITHM", setting, 1);
-    run_threads(2, sums_of_two);
+    run_threads(2, factors_of_ranks);
     run_threads(5, factors_of_ranks);
     run_threads(5, every_type);
     if (a > 1) run_threads(3, out_of_order);

@@ -143,34 +143,6 @@ rank 1
   proved(replaced(text, "read input[0] | reduce recv 0", "recv 0 | reduce input[0]"));
 }
 
-TEST_CASE("rank order, where it is asked for, is a left fold that begins with rank 0", "[plan]") {
-  const std::string text = R"(plan reduce.x ranks 3 chunks 1 root 2 rank-order
-rank 0
-  lane 0
-    read input[0] | send 1
-rank 1
-  lane 0
-    recv 0 | reduce input[0] | send 2
-rank 2
-  lane 0
-    recv 1 | reduce input[0] | write output[0]
-)";
-  // What is stored in between is of the accumulator's type.
-  proved(text);
-  const std::string average = replaced(text, "rank-order", "average rank-order");
-  proved(replaced(average, "| write", "| scale | write"));
-  const std::string other =
-      replaced(text, "recv 0 | reduce input[0] | send 2", "read input[0] | reduce recv 0 | send 2");
-  const Verdict::Found out_of_order =
-      found(other,
-            {Fault::wrong_order, "rank 2 lane 0 step 0: recv 1 | reduce input[0] | write output[0]",
-             "output[0] of rank 2 is folded as ((1+0)+2)\", and must be folded from the left "
-             "in rank order"});
-  CHECK(out_of_order.outcome.unequal == std::vector<Outcome::Chunk>{{2, 0}});
-  CHECK(out_of_order.outcome.wrong.empty());
-  proved(replaced(other, " rank-order", ""));
-}
-
 TEST_CASE("a rounding more on one rank is an unequal order", "[plan]") {
   const std::string text = R"(plan allreduce.x ranks 3 chunks 1
 rank 0

@@ -126,9 +126,9 @@ class Machine {
   std::vector<Span> read_spans_;
   std::vector<Span> written_spans_;
   std::vector<Span> narrow_spans_;  // of scratch, read as the dtype
-  bool sourced_ = false;     // the accumulator holds something
-  bool received_ = false;    // some of it by a channel
-  bool plain_read_ = false;  // it is nothing but one span
+  bool sourced_ = false;            // the accumulator holds something
+  bool received_ = false;           // some of it by a channel
+  bool plain_read_ = false;         // it is nothing but one span
   bool unrounded_ = false;
   Epoch now_;
 };
