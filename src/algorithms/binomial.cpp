@@ -3,17 +3,16 @@
 // number of ranks that take part doubles with every round. P ranks, S bytes of the whole vector.
 //   broadcast   floor(log2 P) rounds, at most ceil(log2 P) S bytes sent per rank (the root), 1 slot
 //   reduce      floor(log2 P) rounds, S,                                                    1 slot
-//   gather      floor(log2 P) rounds, m/P S with m the ranks of the greatest subtree but the
-//   root's,
-//                                                                                           1 slot
+//   gather      floor(log2 P) rounds, m/P S with m ranks in the greatest branch,            1 slot
 //   scatter     floor(log2 P) rounds, (P-1)/P S (the root),                                 1 slot
 // Gather and scatter pass all blocks of a subtree in one message; in two where those of one of the
 // root's children go round the end of the whole vector.
 
 #include <algorithm>
-#include <array>
+#include <vector>
 
 #include "algorithms/algorithm.h"
+#include "algorithms/around.h"
 #include "algorithms/binomial_tree.h"
 #include "algorithms/build.h"
 
@@ -41,34 +40,25 @@ Lane reduce_lane(Collective collective, Tree tree) {
     co_yield std::move(step) | send(tree.parent());
 }
 
-/// The blocks of a subtree as they lie in the whole vector: in one part, or in two where they go
-/// round its end. `first` counts from the subtree's own block on.
-struct Part {
-  int first = 0;
-  int size = 0;
-};
-using Parts = std::array<Part, 2>;
-
-/// Between the root and its child `number`.
-Parts parts_at_root(const Tree& tree, int number, int size) {
-  const int to_end = tree.ranks - tree.rank_of(number);
-  if (size <= to_end) return {{{0, size}, {}}};
-  return {{{0, to_end}, {to_end, size - to_end}}};
+/// The blocks of the root's child at `bit`, as they lie in the whole vector.
+std::vector<Span> blocks_of_child(const Tree& tree, int bit) {
+  return around(tree.child(bit), tree.size_of_child(bit), tree.ranks);
 }
 
-/// Between the rank and its parent.
-Parts parts_up(const Tree& tree) {
-  if (tree.number == tree.reach()) return parts_at_root(tree, tree.number, tree.size());
-  return {{{0, tree.size()}, {}}};
+/// How many blocks of the rank's subtree go in each message to or from its parent.
+std::vector<int> sizes_up(const Tree& tree) {
+  if (tree.number != tree.reach()) return {tree.size()};  // the parent is not the root
+  std::vector<int> sizes;
+  for (const Span& blocks : around(tree.rank_of(tree.number), tree.size(), tree.ranks))
+    sizes.push_back(blocks.last - blocks.first);
+  return sizes;
 }
 
 Lane gather_at_root(Tree tree) {
   co_yield read(input(0)) | write(output(tree.root));
   for (int bit = 1; tree.has_child(bit); bit <<= 1)
-    for (const Part& part : parts_at_root(tree, bit, tree.size_of_child(bit))) {
-      const int first = tree.rank_of(bit + part.first);
-      if (part.size > 0) co_yield recv(tree.child(bit)) | write(output(first, first + part.size));
-    }
+    for (const Span& blocks : blocks_of_child(tree, bit))
+      co_yield recv(tree.child(bit)) | write(blocks);
 }
 
 Lane gather_lane(Tree tree) {
@@ -79,20 +69,19 @@ Lane gather_lane(Tree tree) {
   co_yield read(input(0)) | write(scratch(0));
   for (int bit = 1; bit < tree.reach() && tree.has_child(bit); bit <<= 1)
     co_yield recv(tree.child(bit)) | write(scratch(bit, bit + tree.size_of_child(bit)));
-  for (const Part& part : parts_up(tree))
-    if (part.size > 0)
-      co_yield read(scratch(part.first, part.first + part.size)) | send(tree.parent());
+  int first = 0;
+  for (int size : sizes_up(tree)) {
+    co_yield read(scratch(first, first + size)) | send(tree.parent());
+    first += size;
+  }
 }
 
 Lane scatter_at_root(Tree tree) {
   // The greatest subtree first.
-  for (int bit = tree.reach() >> 1; bit > 0; bit >>= 1) {
-    if (!tree.has_child(bit)) continue;
-    for (const Part& part : parts_at_root(tree, bit, tree.size_of_child(bit))) {
-      const int first = tree.rank_of(bit + part.first);
-      if (part.size > 0) co_yield read(input(first, first + part.size)) | send(tree.child(bit));
-    }
-  }
+  for (int bit = tree.reach() >> 1; bit > 0; bit >>= 1)
+    if (tree.has_child(bit))
+      for (const Span& blocks : blocks_of_child(tree, bit))
+        co_yield read(input(blocks.first, blocks.last)) | send(tree.child(bit));
   co_yield read(input(tree.root)) | write(output(0));
 }
 
@@ -101,18 +90,15 @@ Lane scatter_lane(Tree tree) {
     co_yield recv(tree.parent()) | write(output(0));
     co_return;
   }
-  for (const Part& part : parts_up(tree))
-    if (part.size > 0)
-      co_yield recv(tree.parent()) | write(scratch(part.first, part.first + part.size));
+  int first = 0;
+  for (int size : sizes_up(tree)) {
+    co_yield recv(tree.parent()) | write(scratch(first, first + size));
+    first += size;
+  }
   for (int bit = tree.reach() >> 1; bit > 0; bit >>= 1)
     if (tree.has_child(bit))
       co_yield read(scratch(bit, bit + tree.size_of_child(bit))) | send(tree.child(bit));
   co_yield read(scratch(0)) | write(output(0));
-}
-
-int one_chunk(const Collective&, const Topology&, const Shape&) { return 1; }
-int one_chunk_per_rank(const Collective& collective, const Topology&, const Shape&) {
-  return collective.ranks;
 }
 
 /// Ranks of the greatest subtree but the root's.
@@ -127,7 +113,7 @@ int widest(const Collective& collective, const Topology&, const Shape&) {
   for (int rank = 0; rank < collective.ranks; ++rank) {
     const Tree tree(collective, rank);
     if (tree.is_root()) continue;
-    for (const Part& part : parts_up(tree)) most = std::max(most, part.size);
+    for (int size : sizes_up(tree)) most = std::max(most, size);
   }
   return most;
 }

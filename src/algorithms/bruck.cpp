@@ -68,10 +68,6 @@ Lane alltoall_lane(Collective collective, int rank) {
         write(output((rank + ranks - distance) % ranks));
 }
 
-int one_chunk_per_rank(const Collective& collective, const Topology&, const Shape&) {
-  return collective.ranks;
-}
-
 Program allgather(const Collective& collective, const Topology&, const Shape&, int rank) {
   return one_lane(allgather_lane, collective.ranks, rank);
 }

@@ -16,6 +16,12 @@ Program one_lane(Lane (*lane)(Parameters...), Args&&... args) {
   return program;
 }
 
+/// As chunks() of an algorithm.
+inline int one_chunk(const Collective&, const Topology&, const Shape&) { return 1; }
+inline int one_chunk_per_rank(const Collective& collective, const Topology&, const Shape&) {
+  return collective.ranks;
+}
+
 /// The step that completes a reduction: it scales if the collective averages.
 inline Step completed(Step step, const Collective& collective) {
   if (collective.average) step.add(scale());

@@ -68,11 +68,6 @@ Lane alltoall_lane(Collective collective, int rank) {
   }
 }
 
-int one_chunk(const Collective&, const Topology&, const Shape&) { return 1; }
-int one_chunk_per_rank(const Collective& collective, const Topology&, const Shape&) {
-  return collective.ranks;
-}
-
 Program gather(const Collective& collective, const Topology&, const Shape&, int rank) {
   return one_lane(gather_lane, collective, rank);
 }

@@ -25,8 +25,6 @@ Lane lane(Collective collective, int rank) {
   co_yield fold_in_rank_order(collective, rank, own) | write(output(0));
 }
 
-int one_chunk(const Collective&, const Topology&, const Shape&) { return 1; }
-
 Program program(const Collective& collective, const Topology&, const Shape&, int rank) {
   return one_lane(lane, collective, rank);
 }

@@ -47,8 +47,6 @@ Lane lane(Collective collective, int rank) {
   co_yield std::move(sum);
 }
 
-int one_chunk(const Collective&, const Topology&, const Shape&) { return 1; }
-
 Program program(const Collective& collective, const Topology&, const Shape&, int rank) {
   return one_lane(lane, collective, rank);
 }

@@ -12,10 +12,6 @@
 namespace khoro {
 namespace {
 
-int one_chunk_per_rank(const Collective& collective, const Topology&, const Shape&) {
-  return collective.ranks;
-}
-
 Program allreduce(const Collective& collective, const Topology&, const Shape&, int rank) {
   return one_lane(ring_allreduce_lane, collective, Ring{collective.ranks, rank});
 }

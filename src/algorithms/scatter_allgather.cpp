@@ -54,10 +54,6 @@ Lane lane(Collective collective, int rank) {
   }
 }
 
-int one_chunk_per_rank(const Collective& collective, const Topology&, const Shape&) {
-  return collective.ranks;
-}
-
 Program program(const Collective& collective, const Topology&, const Shape&, int rank) {
   return one_lane(lane, collective, rank);
 }

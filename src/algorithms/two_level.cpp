@@ -168,8 +168,6 @@ Program broadcast(const Collective& collective, const Topology& topology, const 
   return one_lane(in_turn, std::move(phases));
 }
 
-int one_chunk(const Collective&, const Topology&, const Shape&) { return 1; }
-
 /// The tree of the leaders, from the place of one group's.
 BinomialTree tree_of_leaders(const Collective& collective, const Groups& groups, int group) {
   const int root = groups.seat(collective.root).group;

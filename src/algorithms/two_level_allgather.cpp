@@ -217,10 +217,6 @@ Program reducescatter(const Collective& collective, const Topology& topology, co
   return one_lane(in_turn, std::move(phases));
 }
 
-int one_chunk_per_rank(const Collective& collective, const Topology&, const Shape&) {
-  return collective.ranks;
-}
-
 /// The first column is the greatest.
 int chunks_of_a_column(const Collective&, const Topology& topology, const Shape&) {
   const Groups groups(topology);

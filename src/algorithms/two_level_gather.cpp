@@ -124,10 +124,6 @@ Program scatter(const Collective& collective, const Topology& topology, const Sh
   return one_lane(in_turn, std::move(phases));
 }
 
-int one_chunk_per_rank(const Collective& collective, const Topology&, const Shape&) {
-  return collective.ranks;
-}
-
 /// Ranks of the greatest group but the root's; 0 if there is no other.
 int greatest_other_group(const Collective& collective, const Groups& groups) {
   int most = 0;
