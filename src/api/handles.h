@@ -98,6 +98,23 @@ class Handles {
     free_.push_back(&entry);
   }
 
+  // The life of one whose entry has nothing beside what it stands for, `held`.
+
+  template <class Held>
+  Handle add(Held held) {
+    Entry& entry = take();
+    entry.held = std::move(held);
+    return publish(entry);
+  }
+  /// What it stood for. Throws as retire().
+  auto remove(Handle handle) {
+    Entry& entry = this->entry(handle);
+    retire(entry, handle);
+    auto held = std::exchange(entry.held, {});
+    give_back(entry);
+    return held;
+  }
+
  private:
   static constexpr std::uint64_t kind = std::uint64_t{Entry::kind} << 24;  // above any index
   static constexpr std::size_t block = 64;

@@ -22,10 +22,9 @@ struct PlanEntry : HandleEntry {
   static constexpr auto null_words = "the plan is NULL; make one with khoroPlanCreate";
   static constexpr auto stale_words =
       "the plan handle is stale or was never made; use each handle as khoroPlanCreate wrote it, "
-      "and "
-      "not after khoroPlanDestroy";
+      "and not after khoroPlanDestroy";
   static constexpr auto limit_words = "65,536 plans are in use";
-  std::shared_ptr<const Calls> calls;
+  std::shared_ptr<const Calls> held;
 };
 
 /// Like that of communicators, it lives until the process ends.
@@ -77,9 +76,7 @@ khoroResult_t khoroPlanCreate(khoroPlan_t* plan) {
   return guard([&] {
     khoro::check_out(plan, "plan");
     auto calls = std::make_shared<const khoro::Calls>(khoro::take_group());
-    khoro::PlanEntry& entry = khoro::plans().take();
-    entry.calls = std::move(calls);
-    *plan = khoro::plans().publish(entry);
+    *plan = khoro::plans().add(std::move(calls));
     khoro::Group::of_thread().drop_calls();
     khoro::group_depth = 0;
   });
@@ -87,16 +84,11 @@ khoroResult_t khoroPlanCreate(khoroPlan_t* plan) {
 
 khoroResult_t khoroPlanLaunch(khoroPlan_t plan, khoroStream_t stream) {
   return guard([&] {
-    const std::shared_ptr<const khoro::Calls> calls = khoro::plans().pin(plan)->calls;
+    const std::shared_ptr<const khoro::Calls> calls = khoro::plans().pin(plan)->held;
     khoro::launch(*calls, stream);
   });
 }
 
 khoroResult_t khoroPlanDestroy(khoroPlan_t plan) {
-  return guard([&] {
-    khoro::PlanEntry& entry = khoro::plans().entry(plan);
-    khoro::plans().retire(entry, plan);
-    entry.calls.reset();
-    khoro::plans().give_back(entry);
-  });
+  return guard([&] { khoro::plans().remove(plan); });
 }

@@ -38,32 +38,16 @@ auto& events() {
   return *table;
 }
 
-template <class Table, class Held>
-auto add_to(Table& table, Held held) {
-  auto& entry = table.take();
-  entry.held = std::move(held);
-  return table.publish(entry);
-}
-
-template <class Table, class Handle>
-auto remove_from(Table& table, Handle handle) {
-  auto& entry = table.entry(handle);
-  table.retire(entry, handle);
-  auto held = std::exchange(entry.held, {});
-  table.give_back(entry);
-  return held;
-}
-
 }  // namespace
 
-khoroStream_t add(StreamHandle stream) { return add_to(streams(), std::move(stream)); }
-khoroEvent_t add(EventHandle event) { return add_to(events(), std::move(event)); }
+khoroStream_t add(StreamHandle stream) { return streams().add(std::move(stream)); }
+khoroEvent_t add(EventHandle event) { return events().add(std::move(event)); }
 
 StreamHandle find(khoroStream_t handle) { return streams().pin(handle)->held; }
 EventHandle find(khoroEvent_t handle) { return events().pin(handle)->held; }
 
-StreamHandle remove(khoroStream_t handle) { return remove_from(streams(), handle); }
-EventHandle remove(khoroEvent_t handle) { return remove_from(events(), handle); }
+StreamHandle remove(khoroStream_t handle) { return streams().remove(handle); }
+EventHandle remove(khoroEvent_t handle) { return events().remove(handle); }
 
 void throw_if_failed(const Completion& completion) {
   if (completion.failed()) throw Error(completion.code, completion.words);
