@@ -50,8 +50,7 @@ constexpr SettingRow table[] = {
      &S::algorithm},
     {"KHORO_DETERMINISM", choice, "default", "default|exact", Scope::job,
      "What the bits of a reduction depend on: with exact on the values of the ranks alone, "
-     "whatever "
-     "the algorithm, the size and the placement of ranks.",
+     "whatever the algorithm, the size and the placement of ranks.",
      &S::determinism},
     {"KHORO_PARTIALS", choice, "dtype", "dtype|f32", Scope::job,
      "In which type partial sums and products of 16-bit floats travel between ranks.",

@@ -87,16 +87,14 @@ Extent extent_of_blocks(const Call& call, int rank, int ranks) {
                 gives && in.elements > 0, gets && out.elements > 0};
   if (!gives || !gets) return extent;
 
-  const auto own = [rank](const std::vector<Block>& blocks) {
-    return blocks[blocks.size() > 1 ? static_cast<std::size_t>(rank) : 0];
-  };
-  if (own(input).count != own(output).count)
+  const Block &given = block_of(input, rank), &taken = block_of(output, rank);
+  if (given.count != taken.count)
     refuse(signature, fmt::format("rank {} gives itself {} elements and takes {}; name the same "
                                   "count at both",
-                                  rank, own(input).count, own(output).count));
+                                  rank, given.count, taken.count));
   if (collective.kind != CollectiveKind::alltoall) {
-    extent.input_at = own(input).first * element;
-    extent.output_at = own(output).first * element;
+    extent.input_at = given.first * element;
+    extent.output_at = taken.first * element;
   } else if (call.buffers.input == call.buffers.output && input != output) {
     refuse(signature, "in place needs the same counts and displacements both ways");
   }

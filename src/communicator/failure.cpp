@@ -26,12 +26,6 @@ Cause cause_in(const Operation& operation, Code code, int culprit) noexcept {
   return {code, culprit, operation.call.signature.kind, operation.number, operation.call.tag};
 }
 
-/// Precondition: its blocks are local, and it waits for the peer's.
-std::size_t expected_from(const Call& call, int peer) {
-  const std::vector<Block>& blocks = call.blocks->output;
-  return blocks[blocks.size() > 1 ? static_cast<std::size_t>(peer) : 0].count;
-}
-
 }  // namespace
 
 void Communicator::throw_cause() const { throw Error(poison_.code(), poison_.message()); }
@@ -157,17 +151,14 @@ void Communicator::fail(const Operation& operation) noexcept {
              return fmt::format(
                  "{}, {}: rank {} expects {} elements from {}, which gives another number or made "
                  "another call; name the same count at both ends",
-                 call, describe(signature), rank(), expected_from(operation.call, peer),
-                 peers_->who(peer));
+                 call, describe(signature), rank(),
+                 block_of(operation.call.blocks->output, peer).count, peers_->who(peer));
            if (differs)
              return fmt::format(
                  "{}, {}, does not match what {} called; both ends must name the "
                  "same calls, counts and types in the same order",
                  call, describe(signature), peers_->who(peer));
-           return fmt::format(
-               "{}: {} wrote what no correct rank writes; its memory is damaged or "
-               "it runs another version",
-               call, peers_->who(peer));
+           return words_of_damage(call, peers_->who(peer));
          }));
 }
 

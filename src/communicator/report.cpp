@@ -89,6 +89,12 @@ std::string describe_call(const Opinion& opinion, bool plans_differ) {
 
 }  // namespace
 
+std::string words_of_damage(const std::string& call, const std::string& who) {
+  return fmt::format(
+      "{}: {} wrote what no correct rank writes; its memory is damaged or it runs another version",
+      call, who);
+}
+
 std::string list_ranks(const std::vector<int>& ranks) {
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
   for (std::size_t i = 0; i < ranks.size(); ++i) {

@@ -17,6 +17,9 @@ struct Finding {
 };
 
 /// "rank 3", "ranks 1, 4 and 5".
+/// "CALL: RANK wrote what no correct rank writes; ..."
+std::string words_of_damage(const std::string& call, const std::string& who);
+
 std::string list_ranks(const std::vector<int>& ranks);
 
 /// The words for a cause: what happened, to which operation, who is to blame, and what to do.

@@ -170,10 +170,7 @@ void Communicator::fail_tagged(const Operation& operation, Code fault) noexcept 
                  "{}: no memory left to keep what {} sends; receive it earlier, or "
                  "set a lower KHORO_TAG_BUFFER",
                  call, peers_->who(peer));
-           return fmt::format(
-               "{}: {} wrote what no correct rank writes; its memory is damaged or "
-               "it runs another version",
-               call, peers_->who(peer));
+           return words_of_damage(call, peers_->who(peer));
          }));
 }
 

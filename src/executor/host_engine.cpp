@@ -143,19 +143,18 @@ void HostEngine::reshape(const CallArguments& call) {
 
 /// Of each block that goes through a channel both ends know the length, and see if they agree.
 void HostEngine::take_local_blocks() {
-  const auto block_of = [&](const Port& port) {
-    const std::vector<Block>& blocks = port.sends ? blocks_->input : blocks_->output;
-    return blocks[blocks.size() > 1 ? static_cast<std::size_t>(port.peer) : 0];
+  const auto block_through = [&](const Port& port) -> const Block& {
+    return block_of(port.sends ? blocks_->input : blocks_->output, port.peer);
   };
   for (std::size_t i = 0; i < salts_.size(); ++i)
-    salts_[i] = static_cast<std::uint32_t>(mix(block_of(image_.ports[i]).count));
+    salts_[i] = static_cast<std::uint32_t>(mix(block_through(image_.ports[i]).count));
   tiles_of_stage_.resize(image_.stages.size());
   std::size_t first = 0;  // of the step
   std::uint64_t tiles = tiles_;
   for (std::size_t i = 0; i < image_.stages.size(); ++i) {
     const Stage& stage = image_.stages[i];
     if (stage.has_channel())
-      tiles = grid_.tiles_of(block_of(image_.ports[image_.port_of_stage[i]]));
+      tiles = grid_.tiles_of(block_through(image_.ports[image_.port_of_stage[i]]));
     if (!(stage.flags & Stage::ends)) continue;
     for (; first <= i; ++first) tiles_of_stage_[first] = tiles;
     tiles = tiles_;

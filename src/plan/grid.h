@@ -18,6 +18,11 @@ struct Block {
   bool operator==(const Block&) const = default;
 };
 
+/// That of a rank, where each has one; or the only one.
+inline const Block& block_of(const std::vector<Block>& blocks, int rank) noexcept {
+  return blocks[blocks.size() > 1 ? static_cast<std::size_t>(rank) : 0];
+}
+
 /// The blocks of a call whose blocks are not equally long: Collective::input_blocks() and
 /// output_blocks() of them.
 struct Blocks {
