@@ -147,7 +147,11 @@ bool Inbox::find_room() {
   if (free < bookkeeping || announced_.count > (free - bookkeeping) / find(announced_.dtype)->bytes)
     return false;
   incoming_ = {announced_, nullptr};
-  if (announced_.count > 0) incoming_.data.reset(new std::byte[bytes_of(announced_)]);
+  if (announced_.count > 0) {
+    // Not by what throws itself: sanitizers end the process there.
+    incoming_.data.reset(new (std::nothrow) std::byte[bytes_of(announced_)]);
+    if (!incoming_.data) throw std::bad_alloc();
+  }
   count_kept(kept_cost_ + cost_of(announced_));
   return true;
 }

@@ -5,7 +5,7 @@
 #include <malloc.h>
 
 enum { most = 4, long_count = 300000 };
-static uint64_t random_state;
+static _Thread_local uint64_t random_state; /* ranks may be threads */
 static uint64_t drawn(uint64_t bound) {
   random_state ^= random_state << 13;
   random_state ^= random_state >> 7;
