@@ -512,6 +512,16 @@ KHORO_API khoroResult_t khoroEventCallback(khoroEvent_t event, khoroEventFn call
 typedef void (*khoroLogCallback)(void* context, int level, const char* line);
 KHORO_API khoroResult_t khoroSetLogCallback(khoroLogCallback sink, void* context);
 
+/* From now on appends when each call of the ranks of this process begins and ends to a file, in
+ * Chrome's JSON array format without its last bracket: chrome://tracing and Perfetto show it. NULL
+ * ends that; so calls can be looked at while a program runs, by calling this on every rank that is
+ * to be shown. Ranks of one machine may share a file, and their times are one clock's. The setting
+ * KHORO_TRACE names a file from the start, which rank 0 empties; then messages are shown as arrows
+ * between ranks too, as they are for all communicators that are made while there is a file. The
+ * library writes twice a second, and when a communicator fails or ends. Thread-safe. Results:
+ * khoroSuccess, khoroInvalidArgument (the file cannot be written). */
+KHORO_API khoroResult_t khoroSetTraceFile(const char* path);
+
 #ifdef __cplusplus
 }
 #endif

@@ -10,6 +10,8 @@
 #include "api/handle_table.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "communicator/residents.h"
+#include "communicator/trace_file.h"
 
 using khoro::Code;
 using khoro::Error;
@@ -147,6 +149,15 @@ khoroResult_t khoroCommSetDeadline(khoroComm_t comm, int64_t milliseconds) {
                   fmt::format("a deadline of {} ms; it must be 1 to 2^40", milliseconds));
     if (communicator.stopped()) communicator.throw_cause();
     communicator.set_deadline(std::chrono::milliseconds(milliseconds));
+  });
+}
+
+khoroResult_t khoroSetTraceFile(const char* path) {
+  return guard([&] {
+    khoro::Residents::of_process().visit_all(
+        [](khoro::Communicator& communicator) { communicator.flush_trace(); });
+    khoro::TraceFile& file = khoro::TraceFile::of_process();
+    path ? file.open(path) : file.close();
   });
 }
 

@@ -55,6 +55,10 @@ constexpr SettingRow table[] = {
     {"KHORO_PARTIALS", choice, "dtype", "dtype|f32", Scope::job,
      "In which type partial sums and products of 16-bit floats travel between ranks.",
      &S::partials},
+    {"KHORO_TRACE", text, "", "", Scope::process,
+     "A file to which the ranks write when each call began and ended, and who waited for whom, for "
+     "chrome://tracing and Perfetto; empty writes none.",
+     &S::trace},
     {"KHORO_RANK", integer, "-1", "-1..1048575", Scope::launcher,
      "The first rank of this process, set by the launcher.", &S::rank},
     {"KHORO_SIZE", integer, "-1", "-1..1048576", Scope::launcher,

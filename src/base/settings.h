@@ -51,6 +51,7 @@ struct Settings {
   std::string algorithm;
   std::string determinism;
   std::string partials;
+  std::string trace;
   // What a launcher says; -1 when it said nothing.
   std::int64_t rank;
   std::int64_t size;

@@ -31,6 +31,16 @@ CallArguments arguments_of(const Operation& operation, std::uint32_t digest) noe
           operation.call.own};
 }
 
+/// A transport whose messages are shown, if anything is shown when the communicator is made: a
+/// transport that tells costs each message something, also when nobody listens.
+std::unique_ptr<Transport> traced(std::unique_ptr<Transport> transport, Timeline& timeline,
+                                  const System& system) {
+  if (!TraceFile::wanted()) return transport;
+  return make_trace(std::move(transport), [&timeline, &system](const TraceEvent& event) {
+    if (TraceFile::wanted()) timeline.message(event, system.now());
+  });
+}
+
 }  // namespace
 
 Communicator::Communicator(Parts parts)
@@ -43,7 +53,8 @@ Communicator::Communicator(Parts parts)
       anchors_(std::move(parts.anchors)),
       witness_(std::move(parts.witness)),
       peers_(std::move(parts.peers)),
-      transport_(std::move(parts.transport)),
+      timeline_({identity_, peers_->rank(), peers_->ranks()}),
+      transport_(traced(std::move(parts.transport), timeline_, *system_)),
       channels_(*transport_, shape_of(parts.settings)),
       plans_(peers_->rank(), peers_->ranks(), parts.settings, channels_),
       sends_(peers_->ranks()),
@@ -106,6 +117,7 @@ void Communicator::begin(Operation& operation, const Call& call) {
     throw_cause();
   }
   operation.call = call;
+  if (TraceFile::wanted()) trace_begin(operation);
   try {
     if (call.signature.point_to_point())
       begin_point_to_point(operation);
@@ -183,6 +195,7 @@ void Communicator::begin_point_to_point(Operation& operation) {
 }
 
 void Communicator::finish(const Operation& operation) noexcept {
+  if (TraceFile::wanted()) trace_finish(operation);
   if (--open_ == 0) under_way_.store(idle, std::memory_order_release);
   const Signature& signature = operation.call.signature;
   if (!signature.point_to_point()) return page_->finish(operation.number);
@@ -190,8 +203,20 @@ void Communicator::finish(const Operation& operation) noexcept {
 }
 
 void Communicator::leave() noexcept {
+  if (TraceFile::wanted()) timeline_.give_up(system_->now());
   open_ = 0;
   under_way_.store(idle, std::memory_order_release);
+}
+
+// Out of the way of calls that nobody looks at.
+[[gnu::cold, gnu::noinline]] void Communicator::trace_begin(const Operation& operation) noexcept {
+  timeline_.begin(operation, system_->now());
+}
+
+[[gnu::cold, gnu::noinline]] void Communicator::trace_finish(const Operation& operation) noexcept {
+  const bool planned = !operation.call.signature.point_to_point() && last_.plan->algorithm;
+  timeline_.finish(operation, planned ? last_.plan->algorithm->name : std::string_view(),
+                   system_->now());
 }
 
 bool Communicator::settled() const noexcept {

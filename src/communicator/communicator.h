@@ -21,6 +21,8 @@
 #include "communicator/plan_table.h"
 #include "communicator/poison.h"
 #include "communicator/report.h"
+#include "communicator/timeline.h"
+#include "communicator/trace_file.h"
 #include "communicator/wait.h"
 #include "communicator/witness.h"
 #include "transport/transport.h"
@@ -30,7 +32,8 @@ namespace khoro {
 /// One rank's membership in a group of ranks: joins what decides (plans) to what moves bytes
 /// (channels), and keeps the promises that every call and every wait makes.
 ///
-/// The non-blocking core (begin, advance, examine, finish) reads no clock, starts no thread and
+/// The non-blocking core (begin, advance, examine, finish) reads no clock (but for the trace, if
+/// there is one), starts no thread and
 /// never sleeps, so a virtual world can step many ranks in one thread; run() drives it on the
 /// machine. Thread-bound, except where a function says thread-safe.
 class Communicator {
@@ -151,6 +154,9 @@ class Communicator {
   /// could end because this rank's part in them needed nothing. Twice a second, by one thread.
   void look_at_peers() noexcept;
 
+  /// Writes out what was recorded for the trace file. Thread-safe.
+  void flush_trace() noexcept { timeline_.flush(); }
+
   struct Statistics {
     std::uint64_t collectives = 0;  // begun
     std::uint64_t bytes_held = 0;   // memory with pages behind it that this rank owns
@@ -227,6 +233,8 @@ class Communicator {
   void time_out(const Operation& operation);
   std::optional<Finding> compare_records(const Operation& operation) const;
   bool look_for_cycle();
+  void trace_begin(const Operation& operation) noexcept;
+  void trace_finish(const Operation& operation) noexcept;
   void report_refusal(Operation& operation) const;
   void report_crossing(Operation& operation, Time now) const;
   void report_straggler(Operation& operation, Time now) const;
@@ -269,6 +277,7 @@ class Communicator {
   std::shared_ptr<void> anchors_;
   std::unique_ptr<Witness> witness_;
   std::unique_ptr<Peers> peers_;
+  Timeline timeline_;
   std::unique_ptr<Transport> transport_;
   ChannelTable channels_;
   PlanTable plans_;

@@ -114,6 +114,7 @@ std::optional<Finding> Communicator::found_again(const Cause& cause) const {
 }
 
 void Communicator::look_at_peers() noexcept {
+  if (TraceFile::wanted()) flush_trace();
   if (stopped() || hear()) return;
   compare_histories();
 }

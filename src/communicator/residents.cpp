@@ -33,9 +33,9 @@ void Residents::visit_siblings(const Communicator& of,
     if (each != &of && each->identity() == of.identity() && of.beside(each->rank())) visit(*each);
 }
 
-void Residents::visit_all(const std::function<void(const Communicator&)>& visit) const noexcept {
+void Residents::visit_all(const std::function<void(Communicator&)>& visit) const noexcept {
   const std::lock_guard lock(mutex_);
-  for (const Communicator* each : all_) visit(*each);
+  for (Communicator* each : all_) visit(*each);
 }
 
 }  // namespace khoro

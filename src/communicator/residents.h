@@ -25,7 +25,7 @@ class Residents {
                       const std::function<void(Communicator&)>& visit) const noexcept;
   /// Calls `visit` for every communicator of this process; none of them goes away meanwhile.
   /// `visit` must not visit.
-  void visit_all(const std::function<void(const Communicator&)>& visit) const noexcept;
+  void visit_all(const std::function<void(Communicator&)>& visit) const noexcept;
 
  private:
   mutable std::mutex mutex_;

@@ -14,6 +14,7 @@
 #include "communicator/log_witness.h"
 #include "communicator/process.h"
 #include "communicator/recorder.h"
+#include "communicator/trace_file.h"
 #include "transport/registry.h"
 #include "transport/shm/shm.h"
 
@@ -103,6 +104,8 @@ Seat::Seat(int rank, int ranks, const Settings& settings)
       memory_(make_shared_memory(fmt::format("khoro rank {}", rank),
                                  channel_area_offset + area_bytes_)),
       doorbell_(make_doorbell_descriptor()) {
+  // Before the others learn of rank 0, so that it empties what they will fill.
+  if (!settings.trace.empty()) TraceFile::of_process().open_first(settings.trace, rank == 0);
   RankPage::Identity identity;
   identity.process = Process::self().number();
   identity.rank = rank;
