@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A library exports what khoro.h declares and no more, under version KHORO_1, and needs little."""
+"""A library exports what khoro.h declares and no more, under version KHORO_1, and needs little; nor
+does its archive define more.
+
+usage: symbols.py LIBRARY ARCHIVE
+"""
 import re
 import subprocess
 import sys
@@ -13,7 +17,7 @@ def output(*command):
     return subprocess.run(command, check=True, text=True, capture_output=True).stdout
 
 
-library = sys.argv[1]
+library, archive = sys.argv[1:]
 exported = set()
 faults = []
 for line in output("nm", "-D", "--defined-only", library).splitlines():
@@ -30,6 +34,10 @@ for path in files("include", suffixes=".h"):
     declared |= set(re.findall(r"KHORO_API[^;(]*?(khoro\w+)\(", text(path)))
 faults += [f"declared but not exported: {name}" for name in sorted(declared - exported)]
 faults += [f"exported but not declared: {name}" for name in sorted(exported - declared)]
+
+defined = {line.split()[-1] for line in output("nm", "-g", "--defined-only", archive).splitlines()
+           if len(line.split()) == 3}
+faults += [f"in the archive: {name}" for name in sorted(defined ^ declared)]
 
 dynamic = output("readelf", "-d", library)
 for name in re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic):
