@@ -1,18 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the README shows of an example is what the tests compile and run.
+"""What a page shows of a program or a project is what the tests build and run.
 
-A block of README.md that follows `<!-- quote: FILE -->` equals FILE between its quote marks.
+A block that follows `<!-- quote: FILE PART -->` equals what stands in FILE, a path from the root,
+between the lines `quote: begin PART` and `quote: end`; PART may be left out.
 """
 import re
 
-from sources import finish, text
+from sources import files, finish, text
+
+MARK = re.compile(r"<!-- quote: (\S+)( [\w-]+)? -->\n```\w*\n(.*?)```\n", re.DOTALL)
+
+
+def part_of(name, part):
+    """The lines between the marks, or None."""
+    found = re.search(rf"quote: begin{re.escape(part)}(?: \*/)?\n(.*?)[^\w\n]*quote: end", text(name),
+                      re.DOTALL)
+    return found and found.group(1)
+
 
 faults = []
-blocks = re.findall(r"<!-- quote: (\S+) -->\n```\w*\n(.*?)```\n", text("README.md"), re.DOTALL)
-for name, shown in blocks:
-    quoted = re.search(r"/\* quote: begin \*/\n(.*?)/\* quote: end \*/", text(name), re.DOTALL)
-    if not quoted:
-        faults.append(f"{name}: no quote marks")
-    elif quoted.group(1) != shown:
-        faults.append(f"README.md: the block from {name} differs from the file; copy it anew")
-finish(faults + ([] if blocks else ["README.md quotes no example"]))
+readme = 0
+for page in files(suffixes=(".md",)):
+    shown = text(page)
+    blocks = MARK.findall(shown)
+    readme += len(blocks) if str(page) == "README.md" else 0
+    if len(blocks) != shown.count("<!-- quote: "):
+        faults.append(f"{page}: a quote mark without a block behind it")
+    for name, part, block in blocks:
+        quoted = part_of(name, part)
+        if quoted is None:
+            faults.append(f"{page}: {name} has no marks for the quote{part}")
+        elif quoted != block:
+            faults.append(f"{page}: the block from {name} differs from the file; copy it anew")
+finish(faults + ([] if readme else ["README.md quotes no example"]))
