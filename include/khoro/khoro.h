@@ -16,7 +16,9 @@
  * poisons it: queries, async error, revoke, abort and destroy still work, everything else returns
  * that first cause. khoroGetLastError() has the words. In a child that was forked from a process
  * that uses Khoro every call but khoroGetErrorString() and khoroGetLastError() is
- * khoroInvalidUsage; a program that the child runs begins anew. */
+ * khoroInvalidUsage; a program that the child runs begins anew. Besides the results that a call
+ * names it may have khoroOutOfMemory, and khoroInternalError, which is a fault of Khoro's. What a
+ * call is given is borrowed until it returns, unless it says more. */
 #ifndef KHORO_H
 #define KHORO_H
 
@@ -150,7 +152,7 @@ typedef struct {
  * Results: khoroSuccess, khoroInvalidArgument (NULL). */
 KHORO_API khoroResult_t khoroGetVersion(int* version);
 
-/* The name of a result in words. Thread-safe; the string is static. */
+/* The name of a result in words, never NULL. Thread-safe; the string is static. */
 KHORO_API const char* khoroGetErrorString(khoroResult_t result);
 
 /* What the last failed call of this thread said: what was wrong, where, and what to do. `comm` is
@@ -160,64 +162,69 @@ KHORO_API const char* khoroGetLastError(khoroComm_t comm);
 
 /* Makes an id and listens for the ranks that will present it, until the communicator is made or the
  * init deadline has passed: counted from this call while no rank has come, then from the ranks'.
- * Exactly one rank calls it, in the process that will be rank 0's.
- * Results: khoroSuccess, khoroInvalidArgument (NULL), khoroSystemError. Thread-safe. */
+ * Exactly one rank calls it, in the process that will be rank 0's. Local, thread-safe. Results:
+ * khoroSuccess, khoroInvalidArgument, also for an init deadline that is not legal, and
+ * khoroSystemError. */
 KHORO_API khoroResult_t khoroGetUniqueId(khoroUniqueId* id);
 
 /* Joins as rank `rank` of `nranks`. Collective over the ranks; blocks until all have come or the
  * init deadline has passed, when the missing ranks are named. In a group it runs, and writes
- * `comm`, at the group's end. Ranks may be processes, threads of one process, or both. The caller
- * owns the communicator and destroys it. Results: khoroSuccess, khoroInvalidArgument, khoroTimeout,
+ * `comm`, at the group's end. Ranks may be processes, threads of one process, or both. Thread-safe.
+ * The caller owns the communicator and destroys it. Results: khoroSuccess, khoroInvalidArgument,
+ * khoroMismatch (ranks have settings that must be the same, and are not), khoroTimeout,
  * khoroPeerDied, khoroRemoteError, khoroSystemError, khoroOutOfMemory. */
 KHORO_API khoroResult_t khoroCommInitRank(khoroComm_t* comm, int nranks, khoroUniqueId id,
                                           int rank);
 
-/* Joins the job that the launcher describes: the k-th call of a process is its thread k.
- * Collective; blocks as khoroCommInitRank. Results: as khoroCommInitRank, and khoroInvalidUsage
- * without a launcher or when all threads of this process have joined. */
+/* Joins the job that the launcher describes: the k-th call of a process is its thread k. Else as
+ * khoroCommInitRank. Results: also khoroInvalidUsage without a launcher or when all threads of this
+ * process have joined. */
 KHORO_API khoroResult_t khoroCommInitWorld(khoroComm_t* comm);
 
-/* The same with what `config` chooses; NULL chooses nothing. Results: also khoroInvalidArgument for
- * a config that was not made from KHORO_CONFIG_INITIALIZER, a name that is no setting of a
- * communicator, and a value that is not legal. khoroMismatch where ranks chose differently what
- * must be the same on all. */
+/* The same with what `config` chooses; NULL chooses nothing. Results: also khoroInProgress if it
+ * does not block, and khoroInvalidArgument for a config that was not made from
+ * KHORO_CONFIG_INITIALIZER, a name that is no setting of a communicator, and a value that is not
+ * legal. */
 KHORO_API khoroResult_t khoroCommInitRankConfig(khoroComm_t* comm, int nranks, khoroUniqueId id,
                                                 int rank, const khoroConfig_t* config);
 KHORO_API khoroResult_t khoroCommInitWorldConfig(khoroComm_t* comm, const khoroConfig_t* config);
 
 /* The caller's own way to pass bytes: writes what every rank gives, `bytes` each, to `all` in the
- * order of ranks, and returns when it is there. Collective over the ranks. */
+ * order of ranks, and returns when it is there. Collective over the ranks. Both buffers are
+ * Khoro's; it has them back when the function returns: khoroSuccess, or what the init is to return.
+ */
 typedef khoroResult_t (*khoroAllGatherFn)(void* context, const void* mine, void* all, size_t bytes);
 
 /* Joins the ranks that `exchange` connects. It is called twice, by the calling thread, or by a
- * thread of Khoro's in a group. It is trusted as an id is, since the key that rank 0 draws goes
- * through it; time inside it counts against no deadline. Collective; blocks as khoroCommInitRank.
- * Results: as khoroCommInitRankConfig, and what `exchange` returned. */
+ * thread of Khoro's in a group; `context` is borrowed until then. It is trusted as an id is, since
+ * the key that rank 0 draws goes through it; time inside it counts against no deadline. Else as
+ * khoroCommInitRankConfig. Results: also what `exchange` returned. */
 KHORO_API khoroResult_t khoroCommInitOver(khoroComm_t* comm, int nranks, int rank,
                                           khoroAllGatherFn exchange, void* context,
                                           const khoroConfig_t* config);
 
 /* Makes a communicator of all ranks that name the same color (0 or more), in the order of (key,
  * rank in comm); KHORO_SPLIT_NOCOLOR takes part and gets NULL. `config` NULL: as comm was made. The
- * new communicator does not need comm, which may be destroyed first. Collective over comm,
- * thread-bound; blocks until all ranks of comm have called it, and those of the color have met. If
- * it does not block, comm is in progress until they have, and aborting or destroying the new one
- * before that aborts comm. A group may hold one split of each communicator. Results: as
- * khoroCommInitRankConfig, and those of a collective on comm; khoroRemoteError, naming the rank of
- * comm that could not take part. */
+ * new communicator is the caller's, and does not need comm, which may be destroyed first.
+ * Collective over comm, thread-bound; blocks until all ranks of comm have called it, and those of
+ * the color have met. If it does not block, comm is in progress until they have, and aborting or
+ * destroying the new one before that aborts comm. A group may hold one split of each communicator.
+ * Results: as khoroCommInitRankConfig, and those of a collective on comm; khoroRemoteError, naming
+ * the rank of comm that could not take part. */
 #define KHORO_SPLIT_NOCOLOR -1
 KHORO_API khoroResult_t khoroCommSplit(khoroComm_t comm, int color, int key, khoroComm_t* newcomm,
                                        const khoroConfig_t* config);
 
-/* Makes `n` ranks in this process, connected directly; `comms` has room for n. Each is then used by
- * a thread of its own, or by one thread through groups. Not collective. Results: khoroSuccess,
- * khoroInvalidArgument, khoroSystemError, khoroOutOfMemory. */
+/* Makes `n` ranks in this process, connected directly, and writes rank r to comms[r]. Each is then
+ * used by a thread of its own, or by one thread through groups; the caller owns and destroys them
+ * all. Local, thread-safe; waits for nobody. Results: khoroSuccess, khoroInvalidArgument,
+ * khoroSystemError, khoroOutOfMemory. */
 KHORO_API khoroResult_t khoroCommInitAllHost(khoroComm_t* comms, int n);
 
 /* Ends this rank's calls: it takes no more, and peers that still need this rank are told that it
- * has left. Thread-bound; calls that are queued on streams are waited for, as by khoroCommDestroy.
- * Results: khoroSuccess, khoroInvalidArgument, khoroInvalidUsage (twice), and the first cause of a
- * poisoned communicator. */
+ * has left. Local, thread-bound; calls that are queued on streams are waited for, as by
+ * khoroCommDestroy. Results: khoroSuccess, khoroInvalidArgument, khoroInvalidUsage (twice), and the
+ * first cause of a poisoned communicator. */
 KHORO_API khoroResult_t khoroCommFinalize(khoroComm_t comm);
 
 /* Ends this rank's membership and frees it. Local, thread-bound; calls under way on it must have
@@ -228,8 +235,8 @@ KHORO_API khoroResult_t khoroCommFinalize(khoroComm_t comm);
 KHORO_API khoroResult_t khoroCommDestroy(khoroComm_t comm);
 
 /* Frees every thread, here and on the other ranks, that waits in this communicator: their calls
- * return khoroAborted, and so fail those queued on streams. Thread-safe; returns within 1 s. The
- * handle stays valid until destroyed. Results: khoroSuccess, khoroInvalidArgument. */
+ * return khoroAborted, and so fail those queued on streams. Local, thread-safe; returns within 1 s.
+ * The handle stays valid until destroyed. Results: khoroSuccess, khoroInvalidArgument. */
 KHORO_API khoroResult_t khoroCommAbort(khoroComm_t comm);
 
 /* As khoroCommAbort, but calls, pending and later, return khoroRevoked on every rank: for a job
@@ -241,7 +248,8 @@ KHORO_API khoroResult_t khoroCommRevoke(khoroComm_t comm, int flags);
 /* The first cause that poisoned the communicator, or why it could not be made; khoroInProgress
  * while it is being made, or a split of it that does not block needs it; else khoroSuccess. It is
  * also how a rank hears within 2 s that ranks made different calls although its own call had
- * succeeded, because its part needed nothing from the others. Thread-safe, never blocks. */
+ * succeeded, because its part needed nothing from the others. Local, thread-safe, never blocks.
+ * Results: khoroSuccess, khoroInvalidArgument; what is asked for is written to `error`. */
 KHORO_API khoroResult_t khoroCommGetAsyncError(khoroComm_t comm, khoroResult_t* error);
 
 /* How many ranks the communicator has, and which of them, from 0, this one is. Local, thread-safe,
@@ -497,18 +505,18 @@ KHORO_API khoroResult_t khoroEventWait(khoroEvent_t event, int64_t milliseconds)
 KHORO_API khoroResult_t khoroEventDescriptor(khoroEvent_t event, int* fd);
 
 /* Has `callback` called once, by Khoro's thread, when the event, as it is recorded now, is
- * complete: soon if it is already. `result` is what it carries, and khoroGetLastError has the
- * words. All streams wait for the callback, so it must be short; it must not call Khoro except
- * khoroGetErrorString and khoroGetLastError: other calls return khoroInvalidUsage. Results:
- * khoroSuccess, khoroInvalidArgument, khoroOutOfMemory. */
+ * complete: soon if it is already; `context` is borrowed until then. `result` is what it carries,
+ * and khoroGetLastError has the words. All streams wait for the callback, so it must be short; it
+ * must not call Khoro except khoroGetErrorString and khoroGetLastError: other calls return
+ * khoroInvalidUsage. Results: khoroSuccess, khoroInvalidArgument, khoroOutOfMemory. */
 typedef void (*khoroEventFn)(void* context, khoroResult_t result);
 KHORO_API khoroResult_t khoroEventCallback(khoroEvent_t event, khoroEventFn callback,
                                            void* context);
 
 /* Log lines go to `sink` (level: 1 error, 2 warning, 3 info, 4 trace) instead of standard error,
- * from any thread; NULL means standard error again. The sink must not call Khoro. Thread-safe; when
- * it has returned the sink before is not called any more, so its context may be freed. Results:
- * khoroSuccess. */
+ * from any thread; NULL means standard error again. A line has no newline, and is borrowed by the
+ * sink, which must not call Khoro. Local, thread-safe; when it has returned the sink before is not
+ * called any more, so its context may be freed. Results: khoroSuccess. */
 typedef void (*khoroLogCallback)(void* context, int level, const char* line);
 KHORO_API khoroResult_t khoroSetLogCallback(khoroLogCallback sink, void* context);
 
