@@ -25,7 +25,8 @@ void Machine::note(Fault fault, const Position& lane, const std::string& message
 void Machine::note(Fault fault, std::optional<StepAt> where, std::string place,
                    std::string message) {
   if (verdict_.found) return;
-  Verdict::Found& found = verdict_.found.emplace();
+  // Clang 14 takes a nested class with initializers for one that cannot be made from nothing.
+  Verdict::Found& found = verdict_.found.emplace(Verdict::Found{});
   found.fault = fault;
   found.at = where;
   found.diagnostic.place = std::move(place);
