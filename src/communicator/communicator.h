@@ -204,8 +204,9 @@ class Communicator {
   bool pump_beside(std::span<Operation* const> operations) noexcept;
   void open_inboxes(std::span<Operation* const> operations);
   void fail_tagged(const Operation& operation, Code fault) noexcept;
-  /// Fails if the operation waits for a message behind one that is held back.
-  bool is_held_back(const Operation& operation);
+  /// Fails if the operation, one of those under way, waits for a message behind one that is held
+  /// back.
+  bool is_held_back(const Operation& operation, std::span<Operation* const> operations);
   void fail(const Operation& operation) noexcept;
   void stop(Code code) noexcept;
   void poison(const Cause& cause, std::string message) noexcept;

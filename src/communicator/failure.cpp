@@ -269,7 +269,7 @@ bool Communicator::compare(std::span<Operation* const> operations, Time now) {
   if (std::exchange(tags_moved_, false)) page_->moved();
   page_->stuck(collective_waits_for);
   for (const Operation* operation : operations) {
-    if (is_held_back(*operation)) return false;
+    if (is_held_back(*operation, operations)) return false;
     if (auto found = compare_records(*operation)) {
       poison(std::move(*found));
       return false;

@@ -135,11 +135,17 @@ void Communicator::open_inboxes(std::span<Operation* const> operations) {
   }
 }
 
-bool Communicator::is_held_back(const Operation& operation) {
+bool Communicator::is_held_back(const Operation& operation,
+                                std::span<Operation* const> operations) {
   if (operation.call.tag == 0 || sends(operation) || operation.receipt.done) return false;
   const int peer = operation.call.signature.peer;
   const Announcement* const first = mailboxes_[peer]->inbox->held_back();
   if (!first) return false;
+  // The receive that it lacks may come right after one with its tag that has just got its message.
+  for (const Operation* other : operations)
+    if (other->call.tag == first->tag && other->call.signature.peer == peer && !sends(*other) &&
+        other->receipt.done)
+      return false;
   const HeldBack held_back{rank(), record_of(operation), call_of(*first, CallKind::recv, peer)};
   page_->hold_back(held_back.lacked);  // every rank says what this one says
   poison({Code::mismatch, rank(), CallKind::recv, operation.number, operation.call.tag},

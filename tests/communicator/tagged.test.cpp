@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -255,4 +256,52 @@ TEST_CASE("who has no room, or waits for a plain message that is not kept, is to
       if (first != 0) CHECK_THAT(told.words, Contains("KHORO_TAG_BUFFER"));
     }
   });
+}
+
+TEST_CASE("a message waits for the receive after one that has just got the message before it",
+          "[communicator]") {
+  VirtualJob::Setup setup = setup_of(1, 0);
+  setup.longest_delay = Duration(0);
+  VirtualJob job(setup);
+  Communicator &sender = job.communicator(0), &receiver = job.communicator(1);
+  std::vector<std::int32_t> out(3, 7), first(3), second(3), other(3);
+
+  Operation wanted, beside;
+  receiver.begin(wanted, call_of(CallKind::recv, 2, 0, first));
+  receiver.begin(beside, call_of(CallKind::recv, 7, 0, other));
+  Operation sent;
+  std::vector<std::uint32_t> tags = {7, 2, 2};
+  bool sending = false;
+  const auto send = [&] {
+    if (tags.empty()) return;
+    if (!std::exchange(sending, true))
+      sender.begin(sent, call_of(CallKind::send, tags.back(), 1, out));
+    if (sender.advance(sent) != Progress::done) return;
+    sender.finish(sent);
+    sending = false;
+    tags.pop_back();
+  };
+  // All that comes is taken in for the one that waits for another tag.
+  for (int look = 0; look < 1'000; ++look) {
+    send();
+    REQUIRE(receiver.advance(beside) != Progress::done);
+  }
+  REQUIRE(wanted.receipt.done);
+  Operation* const both[] = {&wanted, &beside};
+  for (const Duration later : {0ms, 60ms, 700ms}) CHECK(receiver.examine(both, job.now() + later));
+
+  REQUIRE(receiver.advance(wanted) == Progress::done);
+  receiver.finish(wanted);
+  Operation next;
+  receiver.begin(next, call_of(CallKind::recv, 2, 0, second));
+  Progress ends[] = {Progress::waiting, Progress::waiting};
+  for (int look = 0; look < 1'000; ++look) {
+    send();
+    if (ends[0] != Progress::done) ends[0] = receiver.advance(next);
+    if (ends[1] != Progress::done) ends[1] = receiver.advance(beside);
+  }
+  REQUIRE((ends[0] == Progress::done && ends[1] == Progress::done));
+  receiver.finish(next);
+  receiver.finish(beside);
+  CHECK((first == out && second == out && other == out));
 }
