@@ -4,6 +4,7 @@
 usage: khoro_plan.py KHORO
 """
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -43,6 +44,23 @@ class List(unittest.TestCase):
                 self.assertIn(row[key], text)
         self.assertEqual(len(found["algorithms"]) + len(found["default_rule"]) + 5,
                          len(text.splitlines()))
+
+    def test_it_says_what_not_all_algorithms_can_and_what_some_cannot(self):
+        said = {"rank_order": "folds in rank order", "equal_blocks": "equal blocks only",
+                "by_machine": "by machine"}
+        lines = plan("list").splitlines()[2:]
+        rows = json.loads(plan("list", "--format", "json"))["algorithms"]
+        for row, line in zip(rows, lines):
+            notes = ", ".join(words for key, words in said.items() if row[key])
+            self.assertRegex(line, f"{re.escape(row['sent'])}{'  +' if notes else ''}{notes}$")
+        for key, *expected in (("rank_order", "allreduce one-shot", "allreduce two-shot",
+                                "reducescatter linear", "reduce linear"),
+                               ("equal_blocks", "allgather two-level", "reducescatter two-level",
+                                "gather binomial", "gather two-level", "scatter binomial",
+                                "scatter two-level", "alltoall bruck")):
+            self.assertEqual([f"{row['collective']} {row['algorithm']}" for row in rows if row[key]],
+                             expected)
+        self.assertEqual({row["algorithm"] for row in rows if row["by_machine"]}, {"two-level"})
 
     def test_an_unknown_format_is_wrong_usage(self):
         self.assertIn("--format: 'xml' is neither text nor json",

@@ -3,6 +3,9 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "plan.h"
 #include "planner/rule.h"
@@ -19,11 +22,21 @@ std::string bytes_text(std::size_t bytes) {
   return fmt::format("<= {}", bytes);
 }
 
+/// What an algorithm can do that not all can, and what it cannot; empty if there is nothing to say.
+std::string notes(const Algorithm& algorithm) {
+  std::vector<std::string_view> notes;
+  if (algorithm.rank_order) notes.push_back("folds in rank order");
+  if (algorithm.equal_blocks) notes.push_back("equal blocks only");
+  if (algorithm.by_machine) notes.push_back("by machine");
+  return fmt::format("{}", fmt::join(notes, ", "));
+}
+
 void print_text() {
-  Table list({"collective", "algorithm", "least slots", "rounds", "bytes sent per rank"});
+  Table list({"collective", "algorithm", "least slots", "rounds", "bytes sent per rank", "notes"});
   for (const Algorithm* row : algorithms())
     list.add({std::string(name(row->collective)), std::string(row->name),
-              std::to_string(row->least_slots), std::string(row->rounds), std::string(row->sent)});
+              std::to_string(row->least_slots), std::string(row->rounds), std::string(row->sent),
+              notes(*row)});
   Table rule({"collective", "ranks", "bytes", "algorithm", "why"});
   for (const RuleRow& row : default_rule())
     rule.add({std::string(name(row.collective)),
@@ -42,7 +55,10 @@ void print_json() {
                                  {"algorithm_version", row->version},
                                  {"least_slots", row->least_slots},
                                  {"rounds", row->rounds},
-                                 {"sent", row->sent}});
+                                 {"sent", row->sent},
+                                 {"rank_order", row->rank_order},
+                                 {"equal_blocks", row->equal_blocks},
+                                 {"by_machine", row->by_machine}});
   for (const RuleRow& row : default_rule()) {
     nlohmann::ordered_json line = {{"collective", name(row.collective)}};
     if (row.most_ranks != RuleRow::any_ranks) line["most_ranks"] = row.most_ranks;

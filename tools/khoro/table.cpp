@@ -17,6 +17,7 @@ std::string Table::text() const {
       text += row[i];
       if (i + 1 < row.size()) text.append(widths[i] - row[i].size() + 2, ' ');
     }
+    text.erase(text.find_last_not_of(' ') + 1);  // what pads a row that ends early
     text += '\n';
   }
   return text;
