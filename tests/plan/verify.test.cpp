@@ -341,26 +341,6 @@ rank 1
          "puts 2 chunks into a window of 1"});
 }
 
-TEST_CASE("messages of another size than the receiving step asks for are a fault", "[plan]") {
-  const std::string text = R"(plan broadcast.x ranks 2 chunks 2 root 0
-rank 0
-  lane 0
-    read input[0:2] | write output[0:2] | send 1
-rank 1
-  lane 0
-    recv 0 | write output[0]
-)";
-  const Verdict::Found size = found(
-      text,
-      {Fault::pairing, "rank 1 lane 0 step 0: recv 0 | write output[0]", "writes 2 chunks to 1"});
-  CHECK(size.outcome.refused);
-  Plan narrow = plan_of(replaced(text, "output[0]\n", "output[0:2]\n"));
-  narrow.widest_message = 1;
-  found(narrow, {},
-        {Fault::malformed, "rank 0 lane 0 step 0: read input[0:2] | write output[0:2] | send 1",
-         "sends 2 chunks: the widest message of the plan has 1"});
-}
-
 TEST_CASE("a barrier orders every rank's end after every rank's start", "[plan]") {
   const std::string text = R"(plan barrier.x ranks 3 chunks 0
 rank 0

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is a step well formed, and is all there that it needs? A step fires all or nothing.
+// Is a step well formed, is all there that it needs, and does it fit? A step fires all or nothing.
 
 #include <fmt/format.h>
 
@@ -59,11 +59,20 @@ bool Machine::examine(Position& lane) {
     lane.inspected = true;
   }
   const std::span<const Stage> stages = std::as_const(*lane.step).stages();
-  for (std::size_t i = 0; i < stages.size(); ++i)
-    if ((stages[i].has_channel() ? lacks_channel(lane, stages[i], *lane.channels[i])
-                                 : stages[i].verb == Verb::await && lacks_token(lane, stages[i])) ||
-        (world_.options.references && lacks_loan(lane, stages[i])))
+  sized_ = received_ = false;
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    const Stage& stage = stages[i];
+    Channel* const channel = stage.has_channel() ? lane.channels[i] : nullptr;
+    const bool receives = channel != nullptr && stage.is_source();
+    if (receives ? lacks_channel(lane, stage, *channel)
+                 : stage.verb == Verb::await && lacks_token(lane, stage))
       return false;
+    // Sizes are looked at before a step waits for room: that is what executors do.
+    if (!agrees(lane, stage, channel)) return false;
+    if ((channel != nullptr && !receives && lacks_channel(lane, stage, *channel)) ||
+        (world_.options.references && lacks_loan(lane, stage)))
+      return false;
+  }
   return true;
 }
 
@@ -140,6 +149,34 @@ bool Machine::inspect_token(const Position& lane, const Stage& stage) {
     return malformed(lane, fmt::format("awaits token {} twice", token.token.name));
   token.awaited_by = inspected_;
   return true;
+}
+
+/// Every source and sink of a step has as many chunks as the others.
+bool Machine::agrees(const Position& lane, const Stage& stage, const Channel* channel) {
+  if (is_sink(stage.verb)) return fits(lane, stage, *channel);
+  if (!stage.is_source() && stage.verb != Verb::write) return true;
+  const auto chunks = static_cast<std::size_t>(
+      channel != nullptr ? channel->slots[static_cast<std::size_t>(channel->next_recv)].chunks
+                         : stage.last - stage.first);
+  received_ = received_ || channel != nullptr;
+  if (!sized_) chunks_ = chunks;
+  sized_ = true;
+  if (chunks == chunks_) return true;
+  return stop(received_ ? Fault::pairing : Fault::malformed, lane,
+              stage.is_source() ? fmt::format("folds {} chunks into {}", chunks, chunks_)
+                                : fmt::format("writes {} chunks to {}", chunks_, chunks));
+}
+
+/// A message is no wider than the plan says, and as wide as a window that it is to fill.
+bool Machine::fits(const Position& lane, const Stage& stage, const Channel& channel) {
+  if (chunks_ > static_cast<std::size_t>(world_.plan->widest_message))
+    return malformed(lane, fmt::format("sends {} chunks: the widest message of the plan has {}",
+                                       chunks_, world_.plan->widest_message));
+  if (stage.verb == Verb::send || channel.windows.size() <= channel.filled) return true;
+  const Span window = channel.windows[channel.filled].span;
+  const auto room = static_cast<std::size_t>(window.last - window.first);
+  return room == chunks_ || stop(Fault::pairing, lane,
+                                 fmt::format("puts {} chunks into a window of {}", chunks_, room));
 }
 
 bool Machine::lacks_token(Position& lane, const Stage& stage) {

@@ -53,7 +53,7 @@ bool Machine::fire(Position& lane) {
         break;
       case Verb::send:
       case Verb::put:
-        if (!transmit(lane, stage, *lane.channels[i])) return false;
+        transmit(lane, stage, *lane.channels[i]);
         break;
       case Verb::offer:
         grant(lane, stage, *lane.channels[i]);
@@ -69,7 +69,7 @@ bool Machine::fire(Position& lane) {
 /// Takes the tokens, learns what is known to those it waited for, and begins.
 void Machine::enter(Position& lane) {
   ++lane.begun;
-  sourced_ = received_ = plain_read_ = unrounded_ = false;
+  sourced_ = plain_read_ = unrounded_ = false;
   read_spans_.clear();
   written_spans_.clear();
   narrow_spans_.clear();
@@ -112,17 +112,8 @@ void Machine::raise(const Position& lane, int number) {
 
 /// Brings a source into the accumulator: as it is, or folded in as the right operand.
 bool Machine::source(Position& lane, const Stage& stage, Channel* channel) {
-  const std::size_t chunks =
-      channel == nullptr ? static_cast<std::size_t>(stage.last - stage.first)
-                         : static_cast<std::size_t>(
-                               channel->slots[static_cast<std::size_t>(channel->next_recv)].chunks);
-  received_ = received_ || channel != nullptr;
-  if (sourced_ && chunks != chunks_)
-    return stop(received_ ? Fault::pairing : Fault::malformed, lane,
-                fmt::format("folds {} chunks into {}", chunks, chunks_));
   std::vector<Value>& values = sourced_ ? operand_ : accumulator_;
-  if (values.size() < chunks) values.resize(chunks);
-  chunks_ = chunks;
+  if (values.size() < chunks_) values.resize(chunks_);
   if (!(channel == nullptr ? read(lane, stage, values.data())
                            : receive(lane, stage, *channel, values.data())))
     return false;
@@ -176,9 +167,6 @@ void Machine::round_accumulator() {
 }
 
 bool Machine::write(const Position& lane, Span span) {
-  if (static_cast<std::size_t>(span.last - span.first) != chunks_)
-    return stop(received_ ? Fault::pairing : Fault::malformed, lane,
-                fmt::format("writes {} chunks to {}", chunks_, span.last - span.first));
   if (!equal_or_apart(lane, span)) return false;
   if (outgrows(span))
     return malformed(lane,
@@ -192,18 +180,8 @@ bool Machine::write(const Position& lane, Span span) {
   return true;
 }
 
-bool Machine::transmit(const Position& lane, const Stage& stage, Channel& channel) {
-  if (chunks_ > static_cast<std::size_t>(world_.plan->widest_message))
-    return malformed(lane, fmt::format("sends {} chunks: the widest message of the plan has {}",
-                                       chunks_, world_.plan->widest_message));
-  if (stage.verb == Verb::put) {
-    const Span window = channel.windows[channel.filled].span;
-    if (static_cast<std::size_t>(window.last - window.first) != chunks_)
-      return stop(
-          Fault::pairing, lane,
-          fmt::format("puts {} chunks into a window of {}", chunks_, window.last - window.first));
-    ++channel.filled;
-  }
+void Machine::transmit(const Position& lane, const Stage& stage, Channel& channel) {
+  if (stage.verb == Verb::put) ++channel.filled;
   round_accumulator();
   channel.widen(chunks_);
   Channel::Slot& slot = channel.slots[static_cast<std::size_t>(channel.next_send)];
@@ -221,7 +199,6 @@ bool Machine::transmit(const Position& lane, const Stage& stage, Channel& channe
     channel.receiver_waits = false;
     wake(channel.receiver);
   }
-  return true;
 }
 
 /// Which memory the message may refer to: what the step wrote, or all that it read if it did

@@ -41,12 +41,14 @@ class Machine {
   void run_lane(Position& lane);
   void end_tile();
 
-  // examine.cpp: is the step well formed, and is all there that it needs?
+  // examine.cpp: is the step well formed, is all there that it needs, and does it fit?
   bool examine(Position& lane);
   bool inspect(Position& lane);
   bool inspect_form(const Position& lane, const Stage& stage, int& phase);
   bool inspect_span(const Position& lane, const Stage& stage);
   bool inspect_token(const Position& lane, const Stage& stage);
+  bool agrees(const Position& lane, const Stage& stage, const Channel* channel);
+  bool fits(const Position& lane, const Stage& stage, const Channel& channel);
   bool lacks_token(Position& lane, const Stage& stage);
   bool lacks_loan(Position& lane, const Stage& stage);
   bool lacks_channel(Position& lane, const Stage& stage, Channel& channel);
@@ -63,7 +65,7 @@ class Machine {
   void divide(const Position& lane);
   void round_accumulator();
   bool write(const Position& lane, Span span);
-  bool transmit(const Position& lane, const Stage& stage, Channel& channel);
+  void transmit(const Position& lane, const Stage& stage, Channel& channel);
   void refer(Channel::Slot& slot) const;
   void lend(const Position& lane, Channel& channel);
   void give_back(Channel& channel);
@@ -122,12 +124,13 @@ class Machine {
   std::uint64_t inspected_ = 0;  // steps so far
   std::vector<Value> accumulator_;
   std::vector<Value> operand_;
-  std::size_t chunks_ = 0;  // in both
+  std::size_t chunks_ = 0;  // in both; what the step's first source has
   std::vector<Span> read_spans_;
   std::vector<Span> written_spans_;
   std::vector<Span> narrow_spans_;  // of scratch, read as the dtype
+  bool sized_ = false;              // it has a source so far
+  bool received_ = false;           // and one of them is a channel
   bool sourced_ = false;            // the accumulator holds something
-  bool received_ = false;           // some of it by a channel
   bool plain_read_ = false;         // it is nothing but one span
   bool unrounded_ = false;
   Epoch now_;
