@@ -28,7 +28,9 @@ class MutationReport {
     int shown = 0;
   };
 
-  void add(const Plan& plan, int least_slots) {
+  /// `where` tells plans of one algorithm and as many ranks apart.
+  void add(const Plan& plan, int least_slots, const std::string& where) {
+    title_ = fmt::format("{} ranks {}{}", plan.name(), plan.collective.ranks, where);
     for (const Mutant& mutant : mutants_of(plan, least_slots)) add(plan, mutant);
   }
 
@@ -98,42 +100,41 @@ class MutationReport {
       options.references = mode.references;
       options.seed = hash_text(mutant.description);
       if (!verdict.found) {
-        shown &= is_right(plan, mutant, options);
+        shown &= is_right(mutant, options);
         continue;
       }
       if (count == nullptr) {
         count = &counts_[{plan.name(), mutant.kind(), std::string(name(verdict.found->fault))}];
         ++count->rejected;
       }
-      shown &= shows(plan, mutant, *verdict.found, options);
+      shown &= shows(mutant, *verdict.found, options);
     }
     if (count != nullptr)
       count->shown += shown;
     else
-      equivalent_.push_back(title(plan, mutant));
+      equivalent_.push_back(title(mutant));
   }
 
-  bool is_right(const Plan& plan, const Mutant& mutant, TrialOptions options) {
+  bool is_right(const Mutant& mutant, TrialOptions options) {
     for (int i = 0; i < seeds_of_the_equivalent; ++i) {
       options.seed = mix(options.seed);
       const Observation seen(mutant.plan, options);
       ++runs_;
       if (seen.right()) continue;
-      differ(plan, mutant, options, "proved", seen);
+      differ(mutant, options, "proved", seen);
       return false;
     }
     return true;
   }
 
-  bool shows(const Plan& plan, const Mutant& mutant, const Verdict::Found& found,
-             TrialOptions options) {
+  bool shows(const Mutant& mutant, const Verdict::Found& found, TrialOptions options) {
     if (found.witness.size() == 2) options.order = {{found.witness[0], found.witness[1]}};
     const Observation seen(mutant.plan, options);
     ++runs_;
     const bool agree = found.fault == Fault::race ? shows_race(found.outcome, seen)
                                                   : same(found.outcome, seen.outcome());
     if (!agree || !seen.intact())
-      differ(plan, mutant, options,
+      differ(mutant, options,
              fmt::format("{}: {}: {}", name(found.fault), found.diagnostic.message,
                          words(found.outcome)),
              seen);
@@ -158,14 +159,12 @@ class MutationReport {
            });
   }
 
-  static std::string title(const Plan& plan, const Mutant& mutant) {
-    return fmt::format("{} ranks {} {}", plan.name(), plan.collective.ranks, mutant.description);
-  }
+  std::string title(const Mutant& mutant) const { return title_ + " " + mutant.description; }
 
-  void differ(const Plan& plan, const Mutant& mutant, const TrialOptions& options,
-              const std::string& foretold, const Observation& seen) {
+  void differ(const Mutant& mutant, const TrialOptions& options, const std::string& foretold,
+              const Observation& seen) {
     differences_.push_back(fmt::format(
-        "{} slots {} tiles {}{}{} seed {:#x}\n  foretold {}\n  seen {}{}{}", title(plan, mutant),
+        "{} slots {} tiles {}{}{} seed {:#x}\n  foretold {}\n  seen {}{}{}", title(mutant),
         mutant.slots, options.tiles, options.in_place ? " in place" : "",
         options.references ? " by reference" : "", options.seed, foretold, words(seen.outcome()),
         seen.order_kept() ? "" : ", but not in the order of the witness",
@@ -186,6 +185,7 @@ class MutationReport {
     return text.empty() ? "all right" : text;
   }
 
+  std::string title_;  // of the plan whose mutants are judged
   int mutants_ = 0;
   int runs_ = 0;
   std::map<std::tuple<std::string, std::string, std::string>, Count> counts_;
@@ -193,17 +193,18 @@ class MutationReport {
   std::vector<std::string> differences_;
 };
 
-/// Of every registered algorithm; where it makes a difference to it, on two machines between which
-/// the ranks change.
+/// Of every registered algorithm; where it makes a difference to it, of ranks on machines of many
+/// kinds.
 inline MutationReport report_mutants(int first_ranks, int last_ranks) {
   MutationReport report;
   for (const Algorithm* algorithm : algorithms())
     for (int ranks = first_ranks; ranks <= last_ranks; ++ranks) {
       const Collective plain{algorithm->collective, ranks};
       const Collective collective{algorithm->collective, ranks, 0, plain.reduces()};
-      const Topology topology = algorithm->by_machine ? Topology::machines(dealt_to(ranks, 2))
-                                                      : Topology::one_machine(ranks);
-      report.add(make_plan(*algorithm, collective, topology, Shape{}), algorithm->least_slots);
+      for (const Grouping& machines : groupings_for(*algorithm, ranks))
+        report.add(make_plan(*algorithm, collective, Topology::machines(machines), Shape{}),
+                   algorithm->least_slots,
+                   algorithm->by_machine ? " on machines " + text(machines) : "");
     }
   return report;
 }
