@@ -24,6 +24,19 @@ static void count_differs(khoroComm_t comm, int rank, int ranks) {
   if (rank == 0) note_words();
 }
 
+/* Rank 1 gives fewer than rank 0 expects. */
+static void block_differs(khoroComm_t comm, int rank, int ranks) {
+  float from[16] = {0}, to[16];
+  const size_t gives[] = {rank == 1 ? 5 : 8, 8}, gets[] = {8, 8}, at[] = {0, 8};
+  (void)ranks;
+  khoroResult_t result = khoroAlltoAllV(from, gives, at, to, gets, at, khoroFloat32, comm, NULL);
+  if (rank == 0) {
+    CHECK(result == khoroMismatch);
+    note_words();
+  }
+  CHECK(result == khoroMismatch || wait_while(khoroSuccess, comm) == khoroMismatch);
+}
+
 static void everybody_receives(khoroComm_t comm, int rank, int ranks) {
   float buffer[8] = {0};
   (void)ranks;
@@ -138,6 +151,7 @@ int main(int argc, char** argv) {
   SHOW(run_in_child, setting_is_misspelt);
   SHOW(run_in_child, setting_has_no_such_value);
   SHOW(play_ranks, count_differs);
+  SHOW(play_ranks, block_differs);
   SHOW(play_ranks, everybody_receives);
   SHOW(play_ranks, rank_does_not_call);
   SHOW(play_ranks, call_is_refused);

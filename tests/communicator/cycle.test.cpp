@@ -196,6 +196,19 @@ TEST_CASE("what is said of calls that do not fit is as it was read and found goo
     add("two ranks broadcast, each from itself", compare_calls(*ranks.peers, 1)->message);
   }
   {
+    RankPages ranks(3);
+    for (int rank = 0; rank < 3; ++rank)
+      ranks.call(rank, 1, test::blocks_of(12, rank == 2 ? 0x1234 : 0x5678));
+    add("as many elements are dealt out in another way on rank 2",
+        compare_calls(*ranks.peers, 1)->message);
+  }
+  {
+    RankPages ranks(2);
+    ranks.call(0, 1, Signature{CallKind::scatter, Dtype::i32, Reduction::sum, 1, 4});
+    ranks.call(1, 1, Signature{CallKind::scatterv, Dtype::i32, Reduction::sum, 1});
+    add("one of two ranks names each block", compare_calls(*ranks.peers, 1)->message);
+  }
+  {
     RankPages ranks(4);
     ranks.call(0, 7, sum_of(5));
     ranks.call(1, 7, Signature{CallKind::barrier});
@@ -249,6 +262,12 @@ TEST_CASE("what is said of calls that do not fit is as it was read and found goo
     lacked.signature = recv_from(0, 5'000'000);
     lacked.tag = 5;
     add("a message comes behind one that finds no room", describe(HeldBack{1, waits, lacked}));
+  }
+  {
+    RankPages ranks(2);
+    ranks.message(1, send_to(0), 1, 7);
+    CallRecord mine = *ranks.page(0).message(ranks.message(0, recv_from(1), 1, 8));
+    add("what is sent has another tag", timed_out(*ranks.peers, mine, 1, 600'000).message);
   }
   {
     RankPages ranks(3);

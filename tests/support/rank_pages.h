@@ -55,6 +55,10 @@ struct RankPages {
 constexpr Signature sum_of(std::uint64_t count) {
   return {CallKind::allreduce, Dtype::f32, Reduction::sum, 0, count};
 }
+/// Of that many elements in all; all ranks know how they are dealt out.
+constexpr Signature blocks_of(std::uint64_t count, int dealt) {
+  return {CallKind::allgatherv, Dtype::f32, Reduction::sum, dealt, count};
+}
 constexpr Signature broadcast_of(std::uint64_t count, int root) {
   return {CallKind::broadcast, Dtype::f32, Reduction::sum, root, count};
 }
