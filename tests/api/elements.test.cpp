@@ -78,7 +78,7 @@ void reduce_to(Dtype dtype, Reduction reduction, const std::vector<Element>& giv
                        const auto in = times(given[std::size_t(rank)], count * blocks);
                        std::vector<std::byte> out = times(expected, count);
                        for (std::byte& byte : out) byte = ~byte;
-                       succeed(make_call(what, rank, in.data(), out.data(), comm), text(what));
+                       succeed(make_call(what, {rank, in.data(), out.data(), comm}), text(what));
                        if (collective.has_output(rank))
                          expect(out == times(expected, count), text(what) + ": another number");
                      }));
@@ -136,7 +136,7 @@ TEST_CASE("an average is the sum divided once, whatever the count", "[api]") {
           const Element mine = element_of(dtype.dtype, rank + 1);
           for (std::size_t i = 0; i < count; ++i)
             buffer.insert(buffer.end(), mine.begin(), mine.end());
-          succeed(make_call(what, rank, buffer.data(), buffer.data(), comm), text(what));
+          succeed(make_call(what, {rank, buffer.data(), buffer.data(), comm}), text(what));
           for (std::size_t i = 0; i < count; ++i)
             expect(std::memcmp(buffer.data() + i * dtype.bytes, expected.data(), dtype.bytes) == 0,
                    text(what) + ": element " + std::to_string(i) + " is another number");

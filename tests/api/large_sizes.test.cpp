@@ -182,7 +182,7 @@ void play_large(int ranks, std::size_t count, const std::string& settings_text) 
     }
     std::vector<float>& out = outputs[std::size_t(rank)];
     out.assign(count + 1, 77);
-    succeed(make_call(what, rank, expected->input(rank).data(), out.data(), comm), text(what));
+    succeed(make_call(what, {rank, expected->input(rank).data(), out.data(), comm}), text(what));
     expect(out.back() == 77, "the float behind the output was written");
     const std::lock_guard lock(mutex);
     if (++ended < ranks) return;

@@ -66,8 +66,8 @@ TEST_CASE("a count of 0 moves nothing and ignores the pointers", "[api]") {
         empty.dtype = dtype.dtype;
         empty.root = ranks - 1;
         std::byte memory[2] = {std::byte{3}, std::byte{5}};
-        succeed(make_call(empty, rank, &memory[0], &memory[1], comm), text(empty));
-        succeed(make_call(empty, rank, nullptr, nullptr, comm), text(empty) + " of NULL");
+        succeed(make_call(empty, {rank, &memory[0], &memory[1], comm}), text(empty));
+        succeed(make_call(empty, {rank, nullptr, nullptr, comm}), text(empty) + " of NULL");
         expect(memory[0] == std::byte{3} && memory[1] == std::byte{5}, text(empty) + " writes");
       }
   });
@@ -118,7 +118,7 @@ TEST_CASE("a count that memory cannot hold is refused, and no memory is touched"
           Case what{.kind = kind, .dtype = dtype.dtype, .ranks = ranks, .count = count};
           if (count == most / 2 / dtype.bytes && what.collective().blocks() == 1) continue;
           std::byte memory[16] = {};
-          const khoroResult_t result = make_call(what, rank, &memory[0], &memory[8], comm);
+          const khoroResult_t result = make_call(what, {rank, &memory[0], &memory[8], comm});
           expect(result == khoroInvalidArgument, text(what) + " is not refused");
           for (std::byte byte : memory) expect(byte == std::byte{0}, text(what) + " writes");
         }

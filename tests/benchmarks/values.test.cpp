@@ -46,8 +46,8 @@ class Folding {
   Folding(const Draw& draw, std::size_t count)
       : draw_(draw),
         count_(count),
-        reference_(static_cast<khoro::Dtype>(draw.type.type),
-                   static_cast<khoro::Reduction>(draw.op)) {
+        reference_(
+            {static_cast<khoro::Dtype>(draw.type.type), static_cast<khoro::Reduction>(draw.op)}) {
     for (int rank = 0; rank < draw.ranks; ++rank) {
       inputs_.emplace_back(count * draw.type.bytes);
       fill(draw, rank, count, inputs_.back().data());

@@ -127,7 +127,7 @@ void check(const Case& c, const ScalarReference& reference,
 
 /// On every instruction set.
 void check(const Case& c, std::mt19937_64& random) {
-  const ScalarReference reference(c.dtype, c.reduction, c.partials);
+  const ScalarReference reference({c.dtype, c.reduction, c.partials});
   std::vector<std::vector<std::byte>> data;
   for (Form form : c.operands)
     data.push_back(draw(c.elements, reference.bytes(form), c.dtype, random));

@@ -29,7 +29,7 @@ struct Case {
 };
 
 void check(Dtype dtype, Partials partials, const Case& c, std::mt19937_64& random) {
-  const ScalarReference reference(dtype, Reduction::premul, partials);
+  const ScalarReference reference({dtype, Reduction::premul, partials});
   OwnReduction own;
   own.dtype = dtype;
   for (std::byte& byte : own.factor) byte = static_cast<std::byte>(random());

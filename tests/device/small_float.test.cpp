@@ -91,7 +91,7 @@ void check_rounding(Dtype dtype, const std::vector<float>& values) {
 
 /// That every one of `a` with every one of `b` gives what the reference says.
 void check_pairs(Dtype dtype, Reduction reduction, const Codes& ones, std::uint32_t divisor) {
-  const ScalarReference reference(dtype, reduction);
+  const ScalarReference reference({dtype, reduction});
   const auto scalar = [&](unsigned code) {
     return reference.at(reinterpret_cast<const std::byte*>(&code), Form::dtype);
   };

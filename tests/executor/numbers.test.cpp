@@ -26,7 +26,7 @@ void for_each_reduction(F&& f) {
 /// once, whatever the plan is. In one tile.
 bool is_left_fold(test::Job& job, const Plan& plan, const JobCall& call) {
   const Collective& collective = plan.collective;
-  const test::ScalarReference scalar(call.dtype, call.reduction, Partials::f32);
+  const test::ScalarReference scalar({call.dtype, call.reduction, Partials::f32});
   const std::size_t size = find(call.dtype)->bytes;
   const std::vector<Scalar> given = job.factors();
   std::vector<const Scalar*> factors;

@@ -88,9 +88,9 @@ TEST_CASE("a team of threads moves a lane's data as one thread does", "[executor
         }
         INFO(text(plan, call));
         REQUIRE(serve(seats));
-        const std::size_t carry = carry_bytes(carry_type(call.dtype, call.reduction));
-        const Grid grid({plan.collective, plan.chunks, count, 2, 65'536 / carry});
-        test::Oracle oracle(plan, call.dtype, call.reduction, grid, inputs);
+        const test::Arithmetic arithmetic{call.dtype, call.reduction};
+        const Grid grid = test::grid_of(plan, arithmetic, count, 65'536);
+        test::Oracle oracle(plan, arithmetic, grid, inputs);
         for (int rank = 0; rank < 4; ++rank) {
           JobBuffers& own = buffers[static_cast<std::size_t>(rank)];
           REQUIRE(oracle.matches(rank, own.output()));

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <random>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,6 +15,9 @@
 #include "base/hash.h"
 #include "plan/collective.h"
 #include "plan/grid.h"
+#include "support/elements.h"
+#include "support/own_reductions.h"
+#include "support/scalar.h"
 
 namespace khoro::test {
 
@@ -44,10 +48,18 @@ inline constexpr std::string_view way_names[] = {"blocking", "grouped", "stream"
 struct Case {
   /// Nothing: each rank sends to the next one and receives from the one before, in one group.
   std::optional<CollectiveKind> kind;
+  /// The messages are several, with a tag each.
+  bool tagged = false;
   /// Blocks differ in length, `count` at the most, and there is room between them.
   bool unequal = false;
   Dtype dtype = Dtype::f32;
   Reduction reduction = Reduction::sum;
+  /// Of Reduction::premul: the factor is read at the call, else when the reduction is made.
+  bool late_factor = false;
+  /// Of Reduction::user.
+  bool commutative = true;
+  /// Of the communicator's setting.
+  bool exact = false;
   int ranks = 1;
   int root = 0;
   std::size_t count = 0;
@@ -63,9 +75,24 @@ struct Case {
   Collective collective() const {
     Collective what{kind.value_or(CollectiveKind::allreduce), ranks};
     if (what.has_root()) what.root = root;
-    what.average = kind && what.reduces() && reduction == Reduction::avg;
     what.unequal = unequal;
+    if (!kind || !what.reduces()) return what;
+    what.average = reduction == Reduction::avg;
+    what.premul = reduction == Reduction::premul;
+    what.rank_order = exact || !commutative;
     return what;
+  }
+  /// Of a rank, for Reduction::premul.
+  Scalar factor(int rank) const {
+    Scalar factor;
+    std::mt19937_64 random(combine(seed, ~static_cast<std::uint64_t>(rank)));
+    fill_elements(factor.bytes.data(), 1, dtype, random);
+    return factor;
+  }
+  Arithmetic arithmetic() const {
+    const BitFunction function = commutative ? mingle : append;
+    return {dtype, reduction, exact ? Partials::f32 : Partials::dtype,
+            reduction == Reduction::user ? function : nullptr};
   }
   /// Where the blocks of a rank lie in its buffers.
   Blocks blocks(int rank) const;
@@ -74,7 +101,7 @@ struct Case {
   std::size_t length(int from, int to) const;
   /// Callers say where blocks lie, or they need not.
   enum class Placed { in_a_row, anywhere };
-  std::vector<Block> lay(const std::vector<std::size_t>& lengths, Placed placed) const;
+  std::vector<Block> lay(const std::vector<std::size_t>& lengths, Placed placed, int rank) const;
 };
 
 /// Of the block that goes from a rank to another. In place it is as long as the one that comes
@@ -86,14 +113,16 @@ inline std::size_t Case::length(int from, int to) const {
   return lengths[mix(combine(seed, static_cast<std::uint64_t>(64 * from + to))) % 5];
 }
 
-/// One after the other, or with gaps and by turns the last one first.
-inline std::vector<Block> Case::lay(const std::vector<std::size_t>& lengths, Placed placed) const {
+/// One after the other, or with gaps and by turns the last one first, which is each rank's affair.
+inline std::vector<Block> Case::lay(const std::vector<std::size_t>& lengths, Placed placed,
+                                    int rank) const {
   std::vector<Block> blocks(lengths.size());
   const bool anywhere = unequal && placed == Placed::anywhere;
+  const std::uint64_t turn = seed + static_cast<std::uint64_t>(rank);
   std::size_t end = 0;
   for (std::size_t i = 0; i < lengths.size(); ++i) {
-    const std::size_t index = anywhere && seed % 2 == 0 ? lengths.size() - 1 - i : i;
-    if (anywhere) end += (seed / 2 + i) % 3;
+    const std::size_t index = anywhere && turn % 2 == 0 ? lengths.size() - 1 - i : i;
+    if (anywhere) end += (turn / 2 + i) % 3;
     blocks[index] = {end, lengths[index]};
     end += lengths[index];
   }
@@ -115,17 +144,19 @@ inline Blocks Case::blocks(int rank) const {
     const int from = what.output_blocks() == 1 ? rank : i;
     gets.push_back(length(from, all_to_all ? rank : from));
   }
-  return {lay(gives, all_to_all || scatters ? Placed::anywhere : Placed::in_a_row),
-          lay(gets, all_to_all || gathers ? Placed::anywhere : Placed::in_a_row),
+  return {lay(gives, all_to_all || scatters ? Placed::anywhere : Placed::in_a_row, rank),
+          lay(gets, all_to_all || gathers ? Placed::anywhere : Placed::in_a_row, rank),
           all_to_all || what.has_root()};
 }
 
 inline std::string text(const Case& what) {
-  std::string text(what.kind ? name(*what.kind) : "sendrecv");
+  std::string text(what.kind ? name(*what.kind) : what.tagged ? "tagged sendrecv" : "sendrecv");
   if (what.unequal) text += "v";
   text += " of " + std::to_string(what.count) + " " + std::string(find(what.dtype)->name);
   if (what.kind && what.collective().reduces())
     text += " " + std::string(find(what.reduction)->name);
+  if (!what.commutative) text += " in rank order";
+  if (what.exact) text += ", exact";
   text += ", " + std::to_string(what.ranks) + " ranks";
   if (what.collective().has_root()) text += ", root " + std::to_string(what.root);
   if (what.in_place) text += ", in place";
@@ -137,9 +168,12 @@ inline std::string text(const Case& what) {
 
 /// What the communicator of the case must be made with, beside `others`.
 inline std::string settings_of(const Case& what, const std::string& others) {
-  if (!what.forced) return others;
-  return others + ";KHORO_ALGORITHM=" + std::string(name(what.forced->collective)) + ":" +
-         std::string(what.forced->name);
+  std::string settings = others;
+  if (what.exact) settings += ";KHORO_DETERMINISM=exact";
+  if (what.forced)
+    settings += ";KHORO_ALGORITHM=" + std::string(name(what.forced->collective)) + ":" +
+                std::string(what.forced->name);
+  return settings;
 }
 
 }  // namespace khoro::test

@@ -51,7 +51,9 @@ class PlanBook {
       Shape shape;
       shape.slots = slots();
       entry.plan = make_plan(chosen, collective, Topology::one_machine(what.ranks), shape);
-      entry.signatures = std::make_shared<Signatures>(entry.plan);
+      // What is promised of a fold in rank order is more than that ranks do as the plan says.
+      entry.signatures = std::make_shared<Signatures>(
+          collective.rank_order ? Signatures::in_rank_order(entry.plan) : Signatures(entry.plan));
     }
     return entry;
   }
@@ -122,9 +124,12 @@ class Expectation {
     if (!what.kind || what.kind == CollectiveKind::barrier || what.count == 0) return;
     const PlanBook::Entry& entry = book.find(what);
     for (const Blocks& blocks : blocks_)
-      grids_.push_back(grid_of(entry.plan, what.dtype, what.reduction, what.count,
-                               book.slot_bytes(), what.unequal ? &blocks : nullptr));
-    oracle_.emplace(entry.plan, entry.signatures, what.dtype, what.reduction, grids_, inputs_);
+      grids_.push_back(grid_of(entry.plan, what.arithmetic(), what.count, book.slot_bytes(),
+                               what.unequal ? &blocks : nullptr));
+    std::vector<Scalar> factors;
+    for (int rank = 0; rank < what.ranks; ++rank) factors.push_back(what.factor(rank));
+    oracle_.emplace(entry.plan, entry.signatures, what.arithmetic(), grids_, inputs_,
+                    std::move(factors));
   }
 
   std::span<const std::byte> input(int rank) const { return inputs_[std::size_t(rank)]; }

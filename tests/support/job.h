@@ -10,6 +10,7 @@
 #include "base/own_reduction.h"
 #include "executor/execution.h"
 #include "support/catch.h"
+#include "support/elements.h"
 #include "support/oracle.h"
 
 namespace khoro::test {
@@ -63,22 +64,6 @@ class JobBuffers {
   std::vector<std::byte> memory_, before_;
   std::size_t in_bytes_ = 0, out_bytes_ = 0, writable_ = 0, in_ = 0, out_ = 0;
 };
-
-/// Elements over which rounding, overflow, cancellation, NaN and zeros matter.
-inline void fill_elements(std::byte* data, std::size_t count, Dtype dtype,
-                          std::mt19937_64& random) {
-  const std::size_t size = find(dtype)->bytes;
-  const bool is_float = !find(dtype)->integer;
-  for (std::size_t i = 0; i < count; ++i) {
-    std::byte* element = data + i * size;
-    for (std::size_t b = 0; b < size; ++b) element[b] = static_cast<std::byte>(random());
-    if (!is_float || random() % 16 == 0) continue;  // any bits: NaN, infinity, subnormals
-    const bool zero = random() % 16 == 0;
-    if (zero)
-      for (std::size_t b = 0; b + 1 < size; ++b) element[b] = std::byte{0};
-    element[size - 1] = static_cast<std::byte>((zero ? 0 : 0x3f) | (random() & 1 ? 0x80 : 0));
-  }
-}
 
 /// All ranks of a plan, each with its execution, stepped by one thread in a seeded order.
 class Job {
@@ -151,10 +136,9 @@ class Job {
 
   /// Bits of all outputs, and every other byte as it was.
   bool right(const JobCall& call, std::size_t slot_bytes) {
-    const std::size_t carry = carry_bytes(carry_type(call.dtype, call.reduction, partials_));
-    const Grid grid({plan_.collective, plan_.chunks, call.count, find(call.dtype)->bytes,
-                     slot_bytes / (static_cast<std::size_t>(plan_.widest_message) * carry)});
-    Oracle oracle(plan_, call.dtype, call.reduction, grid, inputs_, partials_, factors());
+    const Arithmetic arithmetic{call.dtype, call.reduction, partials_};
+    const Grid grid = grid_of(plan_, arithmetic, call.count, slot_bytes);
+    Oracle oracle(plan_, arithmetic, grid, inputs_, factors());
     for (int rank = 0; rank < plan_.collective.ranks; ++rank) {
       JobBuffers& buffers = buffers_[std::size_t(rank)];
       if (!oracle.matches(rank, buffers.output()) || !buffers.rest_intact()) return false;

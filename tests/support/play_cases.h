@@ -29,30 +29,31 @@ inline std::vector<const Algorithm*> ways_of(CollectiveKind kind) {
 inline void play_case(const Case& what, Expectation& expected, int rank, khoroComm_t comm) {
   GuardedBuffers buffers;
   buffers.lay_out(what, rank, expected.input(rank));
-  succeed(make_call(what, rank, buffers.input(), buffers.output(), comm), text(what));
+  succeed(make_call(what, {rank, buffers.input(), buffers.output(), comm}), text(what));
   expect(expected.right(rank, buffers.output()), text(what) + ": the output has other bits");
   expect(buffers.rest_intact(), text(what) + ": something beside the output was written");
 }
 
 /// Plays all of them, those of as many ranks and one algorithm on one communicator.
 inline void play_cases(Living living, const std::vector<Case>& cases) {
-  Settings settings;
-  settings.choose(case_settings);
-  PlanBook book(settings);
+  Settings in_force;
+  in_force.choose(case_settings);
+  PlanBook book(in_force);
   const ElementPools pools;
-  std::map<std::pair<int, const Algorithm*>, std::vector<Case>> by_communicator;
-  for (const Case& what : cases) by_communicator[{what.ranks, what.forced}].push_back(what);
+  std::map<std::pair<int, std::string>, std::vector<Case>> by_communicator;
+  for (const Case& what : cases)
+    by_communicator[{what.ranks, settings_of(what, case_settings)}].push_back(what);
   REQUIRE_FALSE(by_communicator.empty());
   for (const auto& [communicator, played] : by_communicator) {
     std::vector<std::unique_ptr<Expectation>> expected;
     for (const Case& what : played)
       expected.push_back(std::make_unique<Expectation>(what, book, pools));
     INFO(text(played.front()) << " and " << played.size() - 1 << " more");
-    CHECK(on_ranks(living, communicator.first, settings_of(played.front(), case_settings),
-                   [&](khoroComm_t comm, int rank) {
-                     for (std::size_t i = 0; i < played.size(); ++i)
-                       play_case(played[i], *expected[i], rank, comm);
-                   }));
+    const auto& [ranks, settings] = communicator;
+    CHECK(on_ranks(living, ranks, settings, [&](khoroComm_t comm, int rank) {
+      for (std::size_t i = 0; i < played.size(); ++i)
+        play_case(played[i], *expected[i], rank, comm);
+    }));
   }
 }
 

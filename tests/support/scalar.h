@@ -106,20 +106,37 @@ inline const SmallFormat* small_format(Dtype dtype) {
   }
 }
 
+/// A function of the bits of two elements, of whose result those count that an element has.
+using BitFunction = std::uint64_t (*)(std::uint64_t left, std::uint64_t right);
+
+/// What a reduction works in.
+struct Arithmetic {
+  Dtype dtype = Dtype::f32;
+  Reduction reduction = Reduction::sum;
+  Partials partials = Partials::dtype;
+  BitFunction function = nullptr;  // of Reduction::user
+
+  /// Of an element in that form. A function knows no type but the dtype.
+  std::size_t bytes(Form form) const {
+    return form == Form::carry && reduction != Reduction::user
+               ? carry_bytes(carry_type(dtype, reduction, partials))
+               : find(dtype)->bytes;
+  }
+};
+
 /// The semantics of one element, spelled out slowly: what every kernel is compared with. Shares no
 /// code with the kernels.
 class ScalarReference {
  public:
-  ScalarReference(Dtype dtype, Reduction reduction, Partials partials = Partials::dtype)
-      : dtype_(dtype),
-        reduction_(reduction),
-        carry_(carry_type(dtype, reduction, partials)),
-        small_(small_format(dtype)),
-        element_bytes_(find(dtype)->bytes) {}
+  explicit ScalarReference(const Arithmetic& arithmetic)
+      : dtype_(arithmetic.dtype),
+        reduction_(arithmetic.reduction),
+        function_(arithmetic.function),
+        small_(small_format(arithmetic.dtype)),
+        element_bytes_(arithmetic.bytes(Form::dtype)),
+        carry_bytes_(arithmetic.bytes(Form::carry)) {}
 
-  std::size_t bytes(Form form) const {
-    return form == Form::carry ? carry_bytes(carry_) : element_bytes_;
-  }
+  std::size_t bytes(Form form) const { return form == Form::carry ? carry_bytes_ : element_bytes_; }
 
   Scalar at(const std::byte* data, Form form) const {
     Scalar scalar{form, {}};
@@ -136,6 +153,7 @@ class ScalarReference {
                                     [](const Scalar* each) { return each != nullptr; });
     if (operands.size() == 1 && divisor == 0 && operands[0].form == to && !scales)
       return operands[0];
+    if (function_ != nullptr) return fold_bits(to, operands);
     if (!find(dtype_)->integer) {
       const auto part = [&](std::size_t k) {
         const double own = real(operands[k]);
@@ -158,14 +176,29 @@ class ScalarReference {
     return result;
   }
 
-  /// Equal bits, or both NaN.
+  /// Equal bits, or both NaN of a reduction that knows of any.
   bool equal(const Scalar& a, const Scalar& b) const {
     if (a.form != b.form) return false;
     if (std::memcmp(a.bytes.data(), b.bytes.data(), bytes(a.form)) == 0) return true;
-    return !find(dtype_)->integer && std::isnan(real(a)) && std::isnan(real(b));
+    const bool may_be_nan = !find(dtype_)->integer && function_ == nullptr;
+    return may_be_nan && std::isnan(real(a)) && std::isnan(real(b));
   }
 
  private:
+  Scalar fold_bits(Form to, std::span<const Scalar> operands) const {
+    Scalar result{to, operands[0].bytes};
+    for (const Scalar& operand : operands.subspan(1)) {
+      const std::uint64_t bits = function_(bits_of(result), bits_of(operand));
+      std::memcpy(result.bytes.data(), &bits, element_bytes_);
+    }
+    return result;
+  }
+  std::uint64_t bits_of(const Scalar& scalar) const {
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, scalar.bytes.data(), element_bytes_);
+    return bits;
+  }
+
   bool is_signed() const {
     return dtype_ == Dtype::i8 || dtype_ == Dtype::i32 || dtype_ == Dtype::i64;
   }
@@ -237,8 +270,8 @@ class ScalarReference {
 
   UnsignedWide wrap(UnsignedWide value) const {
     Scalar low{Form::carry, {}};
-    std::memcpy(low.bytes.data(), &value, carry_bytes(carry_));
-    return whole(low, carry_bytes(carry_));
+    std::memcpy(low.bytes.data(), &value, carry_bytes_);
+    return whole(low, carry_bytes_);
   }
 
   /// Truncates toward zero.
@@ -264,9 +297,9 @@ class ScalarReference {
 
   Dtype dtype_;
   Reduction reduction_;
-  Carry carry_;
+  BitFunction function_;
   const SmallFormat* small_;
-  std::size_t element_bytes_;
+  std::size_t element_bytes_, carry_bytes_;
 };
 
 }  // namespace khoro::test

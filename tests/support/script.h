@@ -103,11 +103,9 @@ class Script {
       if (signature.kind == CallKind::barrier || signature.count == 0) return true;
       if (!oracle) {
         const auto [kind, dtype, reduction, peer, count] = signature;
-        const std::size_t widest = carry_bytes(carry_type(dtype, reduction)) *
-                                   static_cast<std::size_t>(plan.widest_message);
-        grid = std::make_unique<Grid>(Grid::Request{plan.collective, plan.chunks, count,
-                                                    find(dtype)->bytes, slot_bytes / widest});
-        oracle = std::make_unique<Oracle>(plan, dtype, reduction, *grid, inputs);
+        const Arithmetic arithmetic{dtype, reduction};
+        grid = std::make_unique<Grid>(grid_of(plan, arithmetic, count, slot_bytes));
+        oracle = std::make_unique<Oracle>(plan, arithmetic, *grid, inputs);
       }
       return oracle->matches(rank, buffers[at(rank)].output());
     }

@@ -273,8 +273,8 @@ class Observation {
 
   /// Whole numbers tell which contributions are inside, in whatever order.
   void find_wrong(Trial& trial) {
-    const ScalarReference scalar(Dtype::i64,
-                                 plan_.collective.average ? Reduction::avg : Reduction::sum);
+    const ScalarReference scalar(
+        {Dtype::i64, plan_.collective.average ? Reduction::avg : Reduction::sum});
     for_every_chunk([&](Chunk where, const std::optional<Requirement>& required) {
       bool right = true;
       for (std::size_t tile = 0; required && tile < trial.grid().tiles(); ++tile) {

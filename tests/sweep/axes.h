@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "support/case.h"
 #include "support/expectation.h"
@@ -17,6 +18,7 @@ namespace khoro::test {
 enum class Axis {
   ranks,
   algorithm,
+  determinism,
   living,
   collective,
   root,
@@ -42,8 +44,10 @@ Space make_space(PlanBook& book);
 
 /// The call of a point.
 Case case_of(const Space& space, const Point& point, std::uint64_t seed, PlanBook& book);
-/// Null: the library chooses.
-const Algorithm* forced_algorithm(const Space& space, int value);
+/// Of a number of ranks, every choice of what a communicator is made with: points in which that and
+/// the ranks alone are chosen.
+std::vector<Point> communicators_of(const Space& space, int ranks);
+std::string settings_of(const Space& space, const Point& communicator);
 /// How often a count is drawn beside the others: the long ones take most of the time.
 int weight_of_count(int value);
 

@@ -71,21 +71,21 @@ void Player::play() {
 }
 
 void Player::play_with(int ranks, khoroComm_t world) {
-  const int forced = static_cast<int>(table_.space().axes[at(Axis::algorithm)].values.size());
   khoroComm_t base = nullptr;
   bool split_off = false;
-  for (int algorithm = 0; algorithm < forced; ++algorithm) {
-    const std::vector<Draw> draws = draws_(ranks, algorithm);
+  std::uint64_t number = static_cast<std::uint64_t>(ranks) << 48;
+  for (const Point& communicator : communicators_of(table_.space(), ranks)) {
+    number += std::uint64_t{1} << 32;
+    const std::vector<Draw> draws = draws_(communicator);
     if (draws.empty()) continue;
     if (!std::exchange(split_off, true))
       base = split(world, rank_, rank_ < ranks, std::string(sweep_settings));
     if (base == nullptr) return;  // this rank plays no part in any of them
-    Case setting;
-    setting.forced = forced_algorithm(table_.space(), algorithm);
-    khoroComm_t comm = split(base, rank_, true, settings_of(setting, std::string(sweep_settings)));
-    play_all(draws, comm, static_cast<std::uint64_t>(ranks * forced + algorithm) << 32);
+    const std::string settings = settings_of(table_.space(), communicator);
+    khoroComm_t comm = split(base, rank_, true, settings);
+    play_all(draws, comm, number);
     check(khoroCommDestroy(comm), "destroying a communicator");
-    if (shows_progress_ && rank_ == 0) show_progress(ranks, algorithm, draws.size());
+    if (shows_progress_ && rank_ == 0) show_progress(ranks, settings, draws.size());
   }
   if (base != nullptr) check(khoroCommDestroy(base), "destroying a communicator");
 }
@@ -107,7 +107,7 @@ void Player::play_one(const Draw& draw, khoroComm_t comm, std::uint64_t number) 
   const Case call = case_of(table_.space(), draw.point, draw.seed, table_.book());
   const std::shared_ptr<Expectation> expected = table_.expect(number, call);
   buffers_.lay_out(call, rank_, expected->input(rank_));
-  check(make_call_its_way(call, rank_, buffers_.input(), buffers_.output(), comm, stream_),
+  check(make_call_its_way(call, {rank_, buffers_.input(), buffers_.output(), comm, stream_}),
         text(call));
   if (!expected->right(rank_, buffers_.output()))
     table_.wrong(rank_, "the output has other bits", draw, call);
@@ -115,10 +115,8 @@ void Player::play_one(const Draw& draw, khoroComm_t comm, std::uint64_t number) 
     table_.wrong(rank_, "something beside the output was written", draw, call);
 }
 
-void Player::show_progress(int ranks, int algorithm, std::size_t draws) const {
-  fmt::print("{} ranks, {}: {} cases\n", ranks,
-             table_.space().axes[at(Axis::algorithm)].values[static_cast<std::size_t>(algorithm)],
-             draws);
+void Player::show_progress(int ranks, const std::string& settings, std::size_t draws) const {
+  fmt::print("{} ranks, {}: {} cases\n", ranks, settings, draws);
   std::fflush(stdout);
 }
 

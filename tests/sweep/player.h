@@ -18,8 +18,9 @@
 
 namespace khoro::test {
 
-/// The draws of a sweep that one communicator plays: those of a number of ranks and an algorithm.
-using DrawsOf = std::function<std::vector<Draw>(int ranks, int algorithm)>;
+/// The draws of a sweep that one communicator plays: those that agree with a point of
+/// communicators_of().
+using DrawsOf = std::function<std::vector<Draw>(const Point& communicator)>;
 
 /// What the ranks of one process share while they play. Thread-safe.
 class Table {
@@ -70,7 +71,7 @@ class Player {
   /// The draws have the numbers from `number` on, the same on all ranks.
   void play_all(const std::vector<Draw>& draws, khoroComm_t comm, std::uint64_t number);
   void play_one(const Draw& draw, khoroComm_t comm, std::uint64_t number);
-  void show_progress(int ranks, int algorithm, std::size_t draws) const;
+  void show_progress(int ranks, const std::string& settings, std::size_t draws) const;
 
   Table& table_;
   DrawsOf draws_;

@@ -108,6 +108,13 @@ const Space::Rule* Space::broken(const Point& point, std::size_t axis) const {
   return nullptr;
 }
 
+bool choose(const Space& space, Point& point, std::size_t axis, Random& random) {
+  const Legal legal = legal_values(space, point, axis);
+  if (legal.values.empty()) return false;
+  point[axis] = legal.values[random() % legal.values.size()];
+  return true;
+}
+
 const Space::Rule* complete(const Space& space, Point& point, Random& random) {
   if (const Space::Rule* rule = broken_by_chosen(space, point)) return rule;
   return choose_open(space, point, random);

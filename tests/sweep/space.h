@@ -38,6 +38,10 @@ struct Space {
 
 using Random = std::mt19937_64;
 
+/// Chooses a value of an open axis, at random, that breaks no rule with what is chosen. False:
+/// there is none.
+bool choose(const Space& space, Point& point, std::size_t axis, Random& random);
+
 /// Chooses what is open, at random, so that no rule is broken. If that cannot be, returns the rule
 /// that showed it, and leaves the point as it was; else null.
 const Space::Rule* complete(const Space& space, Point& point, Random& random);

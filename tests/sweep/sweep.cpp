@@ -54,20 +54,23 @@ Point pinned_by(const Space& space, const std::vector<std::string>& assignments)
   return point;
 }
 
-/// A random point. Its count is drawn by weight, and its collective first: half of them would have
-/// a root else, and few a reduction.
+/// A random point. Its count is drawn by weight; its collective first, for half of them would have
+/// a root else, and few a reduction; then its algorithm, for few would be one that does not fold in
+/// rank order.
 Point draw_point(const Space& space, const Point& pinned, Random& random) {
   std::vector<int> weights;
   for (std::size_t value = 0; value < space.axes[at(Axis::count)].values.size(); ++value)
     weights.push_back(weight_of_count(static_cast<int>(value)));
   std::discrete_distribution<int> count(weights.begin(), weights.end());
-  const std::size_t collectives = space.axes[at(Axis::collective)].values.size();
   for (int tries = 0; tries < 1000; ++tries) {
     Point point = pinned;
     if (point[at(Axis::count)] == open) point[at(Axis::count)] = count(random);
-    if (point[at(Axis::collective)] == open)
-      point[at(Axis::collective)] = static_cast<int>(random() % collectives);
-    if (complete(space, point, random) == nullptr) return point;
+    const auto choose_first = [&](Axis axis) {
+      return point[at(axis)] != open || choose(space, point, at(axis), random);
+    };
+    if (choose_first(Axis::collective) && choose_first(Axis::algorithm) &&
+        complete(space, point, random) == nullptr)
+      return point;
   }
   throw std::runtime_error("no point agrees with what --only says");
 }
@@ -102,20 +105,21 @@ void draw(const Options& options) {
 
 /// Those of a file that live as this job does.
 DrawsOf draws_of_file(const Space& space, const Options& options) {
-  std::map<std::pair<int, int>, std::vector<Draw>> draws;
+  std::map<Point, std::vector<Draw>> draws;  // by the point of the communicator
   std::ifstream file(options.cases);
   if (!file) throw std::runtime_error("cannot read " + options.cases);
   for (std::string line; std::getline(file, line);) {
     std::optional<Draw> drawn = parse_line(space, line);
     if (!drawn) throw std::runtime_error("no case: " + line);
-    const auto value = [&](Axis axis) { return drawn->point[at(axis)]; };
-    const std::string& living =
-        space.axes[at(Axis::living)].values[static_cast<std::size_t>(value(Axis::living))];
-    if (living == options.living)
-      draws[{value(Axis::ranks) + 1, value(Axis::algorithm)}].push_back(*std::move(drawn));
+    Point communicator = space.open_point();
+    for (Axis axis : {Axis::ranks, Axis::algorithm, Axis::determinism})
+      communicator[at(axis)] = drawn->point[at(axis)];
+    const int living = drawn->point[at(Axis::living)];
+    if (space.axes[at(Axis::living)].values[static_cast<std::size_t>(living)] == options.living)
+      draws[communicator].push_back(*std::move(drawn));
   }
-  return [draws = std::move(draws)](int ranks, int algorithm) {
-    const auto found = draws.find({ranks, algorithm});
+  return [draws = std::move(draws)](const Point& communicator) {
+    const auto found = draws.find(communicator);
     return found == draws.end() ? std::vector<Draw>() : found->second;
   };
 }
@@ -123,14 +127,11 @@ DrawsOf draws_of_file(const Space& space, const Options& options) {
 /// Every point there is, for up to so many ranks.
 DrawsOf all_draws(const Space& space, const Options& options, Tally& tally) {
   const Point pinned = pinned_by(space, options.only);
-  Point of_job = space.open_point();
-  choose_value(space, "living=" + options.living, of_job);
-  return [&, pinned, of_job](int ranks, int algorithm) {
+  return [&, pinned](const Point& communicator) {
     std::vector<Draw> draws;
-    Point fixed = of_job;
-    fixed[at(Axis::ranks)] = ranks - 1;
-    fixed[at(Axis::algorithm)] = algorithm;
-    if (ranks > options.exhaustive) return draws;
+    Point fixed = communicator;
+    choose_value(space, "living=" + options.living, fixed);
+    if (fixed[at(Axis::ranks)] >= options.exhaustive) return draws;
     for (std::size_t axis = 0; axis < fixed.size(); ++axis) {
       if (pinned[axis] == open) continue;
       if (fixed[axis] != open && fixed[axis] != pinned[axis]) return draws;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <set>
 #include <string>
 #include <vector>
@@ -64,7 +65,88 @@ std::uint64_t all_points(const Space& space, const Point& fixed) {
   return points;
 }
 
+/// Whether what an allreduce of these elements is expected to give is what `fold` makes of those of
+/// all ranks, and nothing else.
+template <class T, class Fold>
+void check_expected(const Case& what, Fold fold) {
+  PlanBook book(settings_of_sweep());
+  const ElementPools pools;
+  Expectation expected(what, book, pools);
+  std::vector<T> output(what.count);
+  for (std::size_t i = 0; i < what.count; ++i) {
+    std::vector<T> row(static_cast<std::size_t>(what.ranks));
+    for (int rank = 0; rank < what.ranks; ++rank)
+      std::memcpy(&row[static_cast<std::size_t>(rank)], expected.input(rank).data() + i * sizeof(T),
+                  sizeof(T));
+    output[i] = fold(row);
+  }
+  auto* const bytes = reinterpret_cast<std::byte*>(output.data());
+  INFO(text(what));
+  for (int rank = 0; rank < what.ranks; ++rank) CHECK(expected.right(rank, bytes));
+  for (std::size_t i = 0; i < what.count; ++i) {
+    if (output[i] != output[i]) continue;  // of a NaN some bits are free
+    bytes[i * sizeof(T)] ^= std::byte{1};
+    CHECK_FALSE(expected.right(0, bytes));
+    bytes[i * sizeof(T)] ^= std::byte{1};
+  }
+}
+
+Case allreduce_of_five_ranks(Dtype dtype, Reduction reduction) {
+  Case what;
+  what.kind = CollectiveKind::allreduce;
+  what.dtype = dtype;
+  what.reduction = reduction;
+  what.ranks = 5;
+  what.count = 40;
+  return what;
+}
+
 }  // namespace
+
+TEST_CASE("a sum of scaled contributions is expected to have every rank's factor", "[sweep]") {
+  for (bool late : {false, true}) {
+    Case what = allreduce_of_five_ranks(Dtype::u32, Reduction::premul);
+    what.late_factor = late;
+    check_expected<std::uint32_t>(what, [&](const std::vector<std::uint32_t>& row) {
+      std::uint32_t sum = 0;
+      for (std::size_t rank = 0; rank < row.size(); ++rank) {
+        std::uint32_t factor = 0;
+        std::memcpy(&factor, what.factor(static_cast<int>(rank)).bytes.data(), sizeof factor);
+        sum += row[rank] * factor;
+      }
+      return sum;
+    });
+  }
+}
+
+TEST_CASE("what callers' functions make is expected, in rank order unless they commute",
+          "[sweep]") {
+  // One shot, by choice: a left fold.
+  for (bool commutative : {false, true}) {
+    Case what = allreduce_of_five_ranks(Dtype::f8e4m3, Reduction::user);
+    what.commutative = commutative;
+    check_expected<std::uint8_t>(what, [&](const std::vector<std::uint8_t>& row) {
+      std::uint8_t value = row[0];
+      for (std::size_t rank = 1; rank < row.size(); ++rank)
+        value = static_cast<std::uint8_t>(commutative ? mingle(value, row[rank])
+                                                      : append(value, row[rank]));
+      return value;
+    });
+  }
+}
+
+TEST_CASE("an exact sum is expected to be a left fold of floats, rounded once", "[sweep]") {
+  for (const char* algorithm : {"one-shot", "two-shot"}) {
+    Case what = allreduce_of_five_ranks(Dtype::f32, Reduction::sum);
+    what.exact = true;
+    what.forced = find_algorithm(CollectiveKind::allreduce, algorithm);
+    check_expected<float>(what, [](const std::vector<float>& row) {
+      float sum = row[0];
+      for (std::size_t rank = 1; rank < row.size(); ++rank) sum += row[rank];
+      return sum;
+    });
+  }
+}
 
 TEST_CASE("points cover every pair that any point has, and no point breaks a rule", "[sweep]") {
   const Space space = small_space();
@@ -150,10 +232,11 @@ TEST_CASE("a line gives back the case that it was made from, and no broken one",
     CHECK_FALSE(parse_line(space, line.substr(line.find(' ') + 1)));
     CHECK_FALSE(parse_line(space, line + " count=many"));
   }
-  CHECK_FALSE(parse_line(space,
-                         "ranks=1 algorithm=default living=mixed collective=allgather root=none "
-                         "reduction=none dtype=i32 count=1 in_place=no alignment=aligned "
-                         "way=blocking seed=1"));
+  CHECK_FALSE(parse_line(
+      space,
+      "ranks=1 algorithm=default determinism=default living=mixed collective=allgather root=none "
+      "reduction=none dtype=i32 count=1 in_place=no alignment=aligned "
+      "way=blocking seed=1"));
 }
 
 TEST_CASE("the counts about a tile make one tile and two", "[sweep]") {
@@ -165,13 +248,13 @@ TEST_CASE("the counts about a tile make one tile and two", "[sweep]") {
   for (int i = 0; i < 200; ++i) {
     Point one = point;
     REQUIRE(complete(space, one, random) == nullptr);
-    if (forced_algorithm(space, one[at(Axis::algorithm)]) == nullptr) continue;
+    if (one[at(Axis::algorithm)] == 0) continue;  // by choice: of another count, another one
     for (const char* count : {"tile", "above-tile", "tiles"}) {
       choose_value(space, std::string("count=") + count, one);
       const Case what = case_of(space, one, 1, book);
       INFO(text(what));
       const Grid grid =
-          grid_of(book.find(what).plan, what.dtype, what.reduction, what.count, book.slot_bytes());
+          grid_of(book.find(what).plan, what.arithmetic(), what.count, book.slot_bytes());
       CHECK(grid.tiles() == (count == std::string("tile")    ? 1u
                              : count == std::string("tiles") ? 3u
                                                              : 2u));
