@@ -70,7 +70,8 @@ void HostEngine::open(Ends& ends) {
   for (std::size_t i = 0; i < image_.stages.size(); ++i)
     if (image_.stages[i].verb == Verb::offer)
       windows_[image_.port_of_stage[i]].ring.resize(Windows::most);
-  loans_.resize(sending * loans_per_port);
+  most_loans_ = sending * loans_per_port;
+  loans_.resize(most_loans_ + sending);
 }
 
 void HostEngine::start(const CallArguments& call) {

@@ -107,7 +107,7 @@ class HostEngine {
   bool lends() const noexcept { return loan_count_ > 0; }
   bool lent(const std::byte* data, std::uint64_t bytes) noexcept;
   bool may_lend(std::uint32_t port, std::uint64_t bytes) const noexcept {
-    return bytes >= reference_bytes_ && may_lend_[port] && loan_count_ < loans_.size();
+    return bytes >= reference_bytes_ && may_lend_[port] && loan_count_ < most_loans_;
   }
   void lend(std::uint32_t port, const MessageHead& head, const std::byte* data) noexcept;
 
@@ -214,6 +214,9 @@ class HostEngine {
   std::size_t scratch_stride_ = 0;
   std::vector<Held> held_;
 
+  // Between may_lend() and lend() others may lend, once through each port, so there is room for
+  // more than may_lend() gives away.
+  std::size_t most_loans_ = 0;
   std::vector<Loan> loans_;
   std::size_t loan_count_ = 0;
 };
