@@ -52,7 +52,20 @@ static void check_refusals(khoroComm_t comm, int rank, int ranks) {
                     khoroAllGatherV(in, 4, out, counts, too_far, f32, comm, NULL));
       CHECK_REFUSED(khoroInvalidArgument, "more than memory can hold",
                     khoroReduceScatterV(in, out, too_many, f32, khoroSum, comm, NULL));
+      CHECK_REFUSED(khoroInvalidArgument, "more than memory can hold",
+                    khoroAlltoAllV(in, too_many, displs, out, counts, displs, f32, comm, NULL));
+      CHECK_REFUSED(khoroInvalidArgument, "more than memory can hold",
+                    khoroAlltoAllV(in, counts, displs, out, counts, too_far, f32, comm, NULL));
+      CHECK_REFUSED(khoroInvalidArgument, "more than memory can hold",
+                    khoroGatherV(in, 4, out, too_many, displs, f32, 0, comm, NULL));
+      CHECK_REFUSED(khoroInvalidArgument, "more than memory can hold",
+                    khoroScatterV(in, counts, too_far, out, 4, f32, 0, comm, NULL));
+      CHECK_REFUSED(khoroInvalidArgument, "more than memory can hold",
+                    khoroGatherV(in, huge[i], out, counts, displs, f32, 1, comm, NULL));
+      CHECK_REFUSED(khoroInvalidArgument, "more than memory can hold",
+                    khoroScatterV(in, counts, displs, out, huge[i], f32, 1, comm, NULL));
     }
+    for (int i = 0; i < 64; ++i) CHECK(in[i] == 0 && out[i] == 0);
   }
   /* Nothing at all, with nothing for buffers. */
   const size_t none[3] = {0, 0, 0};

@@ -49,6 +49,9 @@ Element element_of(Dtype dtype, double value) {
   return whole;
 }
 
+constexpr CollectiveKind reducing[] = {CollectiveKind::allreduce, CollectiveKind::reduce,
+                                       CollectiveKind::reducescatter};
+
 /// Every rank gives one element, `count` times over, and gets `expected` as often, by any algorithm
 /// of each collective that reduces.
 void reduce_to(Dtype dtype, Reduction reduction, const std::vector<Element>& given,
@@ -59,8 +62,7 @@ void reduce_to(Dtype dtype, Reduction reduction, const std::vector<Element>& giv
     for (std::size_t i = 0; i < count; ++i) all.insert(all.end(), element.begin(), element.end());
     return all;
   };
-  for (CollectiveKind kind :
-       {CollectiveKind::allreduce, CollectiveKind::reduce, CollectiveKind::reducescatter})
+  for (CollectiveKind kind : reducing)
     for (const Algorithm* way : ways_of(kind)) {
       Case what;
       what.kind = kind;
@@ -87,33 +89,49 @@ void reduce_to(Dtype dtype, Reduction reduction, const std::vector<Element>& giv
 
 bool is_float(const DtypeRow& row) { return !row.integer; }
 
+/// What all these cases have alike is in `like`: of 1 to `most` elements, by any algorithm, with
+/// each root in turn.
+void add_every_way(std::vector<Case>& cases, Case like, std::size_t most) {
+  for (const Algorithm* way : ways_of(*like.kind))
+    for (std::size_t count = 1; count <= most; ++count) {
+      like.forced = way;
+      like.root = static_cast<int>(count % static_cast<std::size_t>(like.ranks));
+      like.count = count;
+      like.seed = count;
+      cases.push_back(like);
+    }
+}
+
 }  // namespace
 
 TEST_CASE("one rank gets back what it gives at every count", "[api]") {
-  std::vector<Case> cases;
-  for (const char* reduction : {"sum", "avg"})
-    for (std::size_t count = 1; count <= 4100; ++count) {
-      Case what;
-      what.kind = CollectiveKind::allreduce;
-      what.dtype = dtype_named("bf16");
-      what.reduction = reduction_named(reduction);
-      what.count = count;
-      cases.push_back(what);
+  for (CollectiveKind kind : reducing)
+    for (const char* reduction : {"sum", "avg"}) {
+      std::vector<Case> cases;
+      for (std::size_t count = 1; count <= 4100; ++count)
+        cases.push_back({.kind = kind,
+                         .dtype = dtype_named("bf16"),
+                         .reduction = reduction_named(reduction),
+                         .count = count});
+      play_cases(Living::processes, cases);
     }
+}
+
+TEST_CASE("one rank gets back what it gives of any type by any reduction and algorithm", "[api]") {
+  std::vector<Case> cases;
   for (const DtypeRow& dtype : dtypes())
     for (const ReductionRow& reduction : reductions())
-      for (const Algorithm* way : ways_of(CollectiveKind::allreduce))
-        for (std::size_t count : {1, 2, 31, 127, 128, 129, 1023, 1025, 4100}) {
-          if (!applies(reduction.reduction, dtype.dtype)) continue;
-          Case what;
-          what.kind = CollectiveKind::allreduce;
-          what.dtype = dtype.dtype;
-          what.reduction = reduction.reduction;
-          what.count = count;
-          what.forced = way;
-          what.seed = count;
-          cases.push_back(what);
-        }
+      for (CollectiveKind kind : reducing)
+        for (const Algorithm* way : ways_of(kind))
+          for (std::size_t count : {1, 2, 31, 127, 128, 129, 1023, 1025, 4100}) {
+            if (!applies(reduction.reduction, dtype.dtype)) continue;
+            cases.push_back({.kind = kind,
+                             .dtype = dtype.dtype,
+                             .reduction = reduction.reduction,
+                             .count = count,
+                             .forced = way,
+                             .seed = count});
+          }
   play_cases(Living::processes, cases);
 }
 
@@ -146,31 +164,52 @@ TEST_CASE("an average is the sum divided once, whatever the count", "[api]") {
 }
 
 TEST_CASE("averages of two and three ranks are right at every small count", "[api]") {
-  std::vector<Case> cases;
-  for (const char* dtype : {"f32", "f16", "bf16"})
-    for (const Algorithm* way : ways_of(CollectiveKind::allreduce))
+  for (const char* name : {"f32", "f16", "bf16"})
+    for (CollectiveKind kind : reducing) {
+      std::vector<Case> cases;
+      const Dtype dtype = dtype_named(name);
       for (int ranks : {2, 3})
-        for (std::size_t count = 1; count <= 130; ++count) {
-          Case what;
-          what.kind = CollectiveKind::allreduce;
-          what.dtype = dtype_named(dtype);
-          what.reduction = Reduction::avg;
-          what.ranks = ranks;
-          what.count = count;
-          what.forced = way;
-          what.seed = count;
-          cases.push_back(what);
-        }
-  play_cases(Living::threads, cases);
+        add_every_way(cases,
+                      {.kind = kind, .dtype = dtype, .reduction = Reduction::avg, .ranks = ranks},
+                      130);
+      play_cases(Living::threads, cases);
+    }
 }
 
-TEST_CASE("an average of half floats overflows only where its 32-bit sum does", "[api]") {
-  constexpr std::size_t ranks = 10;
-  const auto f16 = element_of(std::uint16_t{0x7b53});  // 60000
-  reduce_to(dtype_named("f16"), Reduction::avg, std::vector<Element>(ranks, f16), f16, 5);
-  const auto largest = element_of(std::uint16_t{0x7f7f});
-  const auto infinity = element_of(std::uint16_t{0x7f80});
-  reduce_to(dtype_named("bf16"), Reduction::avg, std::vector<Element>(ranks, largest), infinity, 5);
+TEST_CASE("an average overflows only where the wider sum that it is made of does", "[api]") {
+  struct Row {
+    const char* dtype;
+    std::uint64_t given, expected;
+  };
+  constexpr Row rows[] = {
+      {"f16", 0x7b53, 0x7b53},  // 60000
+      {"f16", 0x7bff, 0x7bff},
+      {"bf16", 0x7f7f, 0x7f80},
+      {"bf16", 0xff7f, 0xff80},
+      {"f32", 0x7f7fffff, 0x7f800000},
+      {"f64", 0x7fefffffffffffff, 0x7ff0000000000000},
+      {"f8e4m3", 0x7e, 0x7e},
+      {"f8e5m2", 0x7b, 0x7b},
+      {"i8", 0x7f, 0x7f},
+      {"i8", 0x80, 0x80},
+      {"u8", 0xff, 0xff},
+      {"i32", 0x7fffffff, 0x7fffffff},
+      {"i32", 0x80000000, 0x80000000},
+      {"u32", 0xffffffff, 0xffffffff},
+      {"i64", 0x7fffffffffffffff, 0x7fffffffffffffff},
+      {"i64", 0x8000000000000000, 0x8000000000000000},
+      {"u64", 0xffffffffffffffff, 0xffffffffffffffff},
+  };
+  for (const Row& row : rows) {
+    const Dtype dtype = dtype_named(row.dtype);
+    const auto element = [&](std::uint64_t bits) {
+      Element bytes = element_of(bits);
+      bytes.resize(find(dtype)->bytes);
+      return bytes;
+    };
+    reduce_to(dtype, Reduction::avg, std::vector<Element>(10, element(row.given)),
+              element(row.expected), 5);
+  }
 }
 
 TEST_CASE("integers wrap in two's complement", "[api]") {
@@ -192,20 +231,11 @@ TEST_CASE("integers wrap in two's complement", "[api]") {
   check("u32", "sum", 4294967295, 2, 1);
 }
 
-TEST_CASE("two doubles in place are right with every algorithm", "[api]") {
+TEST_CASE("a few doubles in place are right with every algorithm", "[api]") {
   std::vector<Case> cases;
-  for (int ranks = 2; ranks <= 9; ++ranks)
-    for (const Algorithm* way : ways_of(CollectiveKind::allreduce))
-      for (std::size_t count = 1; count <= 12; ++count) {
-        Case what;
-        what.kind = CollectiveKind::allreduce;
-        what.dtype = Dtype::f64;
-        what.ranks = ranks;
-        what.count = count;
-        what.in_place = true;
-        what.forced = way;
-        what.seed = count;
-        cases.push_back(what);
-      }
+  for (CollectiveKind kind : reducing)
+    for (int ranks = 2; ranks <= 9; ++ranks)
+      add_every_way(cases, {.kind = kind, .dtype = Dtype::f64, .ranks = ranks, .in_place = true},
+                    12);
   play_cases(Living::processes, cases);
 }

@@ -2,9 +2,9 @@
 /* With KHORO_DETERMINISM=exact the same values reduced alone and as the head of many more, by each
  * algorithm that may be forced, on 2..9 ranks as processes, as threads and mixed, have equal bits:
  * those of a left fold in rank order. Prints its cases. */
-#include "check.h"
+#include "types.h"
 
-enum { head = 1000, all = 100000, most_ranks = 9 };
+enum { head = 1000, many = 20000, all = 100000, most_ranks = 9 };
 enum placement { processes, threads, mixed, placements };
 static const char* const placement_names[] = {"processes", "threads", "mixed"};
 
@@ -32,13 +32,19 @@ static float from_bf16(uint16_t bits) {
   return value;
 }
 
-/* Numbers whose sizes differ by up to 2^12, of either sign: nearly every order of adding them gives
- * another sum. */
-static uint16_t value_of(int rank, size_t i) {
+/* The bits of numbers whose sizes differ by up to 2^12, of either sign: nearly every order of
+ * adding them gives another sum. Of an integer any bits. */
+static uint64_t bits_of(const struct type* type, int rank, size_t i) {
   uint64_t bits = (uint64_t)rank << 32 | i;
   for (int round = 0; round < 3; ++round) bits = (bits ^ bits >> 29) * 0xbf58476d1ce4e5b9u;
-  return (uint16_t)((bits >> 20 & 0x8000) | (121 + bits % 12) << 7 | (bits >> 40 & 0x7f));
+  if (type->mantissa_bits == 0) return bits;
+  const uint64_t bias = ((uint64_t)1 << (type->exponent_bits - 1)) - 1;
+  const uint64_t mantissa = bits >> 11 & (((uint64_t)1 << type->mantissa_bits) - 1);
+  const uint64_t exponent = bias - 6 + (bits & 0x7ff) % 12;
+  return (bits >> 63 << type->exponent_bits | exponent) << type->mantissa_bits | mantissa;
 }
+
+static uint16_t value_of(int rank, size_t i) { return (uint16_t)bits_of(&types[1], rank, i); }
 
 static uint16_t expected_of(int ranks, khoroRedOp_t op, size_t i) {
   float value = from_bf16(value_of(0, i));
@@ -77,6 +83,59 @@ static void every_reduction(khoroComm_t comm, int rank, int ranks) {
   free(in), free(out);
 }
 
+/* Little-endian. */
+static void draw(char* buffer, const struct type* type, int rank, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    const uint64_t bits = bits_of(type, rank, i);
+    memcpy(buffer + i * type->bytes, &bits, type->bytes);
+  }
+}
+
+/* Whatever the call and the count, an element has the bits that it has in an allreduce of many. */
+static void every_type(khoroComm_t comm, int rank, int ranks) {
+  static const khoroRedOp_t ops[] = {khoroSum, khoroProd, khoroAvg};
+  const size_t counts[] = {head, many};
+  char *in = malloc(many * 8), *out = malloc(many * 8), *expected = malloc(many * 8);
+  CHECK(in && out && expected);
+  for (int t = 0; t < type_count; ++t) {
+    const struct type* type = &types[t];
+    draw(in, type, rank, many);
+    for (int o = 0; o < 3; ++o) {
+      OK(khoroAllReduce(in, expected, many, type->type, ops[o], comm, NULL));
+      OK(khoroAllReduce(in, out, head, type->type, ops[o], comm, NULL));
+      CHECK(!memcmp(out, expected, head * type->bytes));
+      for (int c = 0; c < 2; ++c) {
+        const size_t count = counts[c], block = count / (size_t)ranks;
+        OK(khoroReduce(in, out, count, type->type, ops[o], ranks / 2, comm, NULL));
+        if (rank == ranks / 2) CHECK(!memcmp(out, expected, count * type->bytes));
+        OK(khoroReduceScatter(in, out, block, type->type, ops[o], comm, NULL));
+        CHECK(!memcmp(out, expected + (size_t)rank * block * type->bytes, block * type->bytes));
+      }
+    }
+  }
+  free(in), free(out), free(expected);
+}
+
+/* Without exact mode an element's bits depend on how many are reduced beside it, of each type of
+ * whose numbers a sum is not always exact. */
+static void company_matters(khoroComm_t comm, int rank, int ranks) {
+  char *in = malloc(many * 8), *alone = malloc(head * 8), *out = malloc(many * 8);
+  CHECK(in && alone && out);
+  for (int t = 0; t < float_count; ++t) {
+    const struct type* type = &types[t];
+    int found = 0;
+    if (type->bytes == 1) continue;
+    draw(in, type, rank, many);
+    OK(khoroAllReduce(in, alone, head, type->type, khoroSum, comm, NULL));
+    OK(khoroAllReduce(in, out, many, type->type, khoroSum, comm, NULL));
+    for (size_t i = 0; i < head; ++i)
+      found += memcmp(alone + i * type->bytes, out + i * type->bytes, type->bytes) != 0;
+    CHECK(found > head / 10);
+  }
+  free(in), free(alone), free(out);
+  (void)ranks;
+}
+
 /* Without exact mode: the values tell orders apart, or all of this would show nothing. */
 static void order_matters(khoroComm_t comm, int rank, int ranks) {
   uint16_t in[head], out[head];
@@ -91,6 +150,7 @@ static void join_and_reduce(khoroComm_t none, int rank, int ranks) {
   (void)none;
   khoroComm_t comm = join_at(place, ranks, rank);
   every_reduction(comm, rank, ranks);
+  every_type(comm, rank, ranks);
   OK(khoroCommDestroy(comm));
 }
 
@@ -134,7 +194,10 @@ static void refused(void) {
   CHECK_REFUSED(khoroInvalidArgument, "KHORO_DETERMINISM=exact", khoroCommInitAllHost(comms, 2));
 }
 
-static void run_default_ring(void) { run_threads(5, order_matters); }
+static void run_default_ring(void) {
+  run_threads(5, order_matters);
+  run_threads(5, company_matters);
+}
 
 int main(void) {
   setenv("KHORO_ALGORITHM", "allreduce:ring", 1);
@@ -158,7 +221,9 @@ int main(void) {
     }
   }
   printf(
-      "%d jobs, each of 3 collectives, 3 reductions, %d bf16 values alone and as the head of %d\n",
-      cases, head, all);
+      "%d jobs, each of 3 collectives, 3 reductions, %d bf16 values alone and as the head of %d, "
+      "of "
+      "%d types of %d\n",
+      cases, head, all, type_count, many);
   return 0;
 }

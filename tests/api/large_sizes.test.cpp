@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Millions of elements, and more bytes than 31 and 32 bits hold.
+// More bytes than 31 and 32 bits hold.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <fstream>
 #include <memory>
-#include <mutex>
-#include <optional>
+#include <stdexcept>
 #include <string>
-#include <vector>
 
 #include "support/catch.h"
+#include "support/large_memory.h"
 #include "support/play_cases.h"
 
 using namespace khoro;
@@ -18,61 +16,88 @@ using namespace khoro::test;
 
 namespace {
 
-constexpr std::size_t mib = std::size_t{1} << 20;
-
-/// Of memory that the machine has left; 0 if it does not say.
-std::size_t available_bytes() {
-  std::ifstream file("/proc/meminfo");
-  std::string word;
-  std::size_t kib = 0;
-  while (file >> word)
-    if (word == "MemAvailable:" && file >> kib) return kib * 1024;
-  return 0;
+/// A number from -128 to 127 that differs from the other ranks', and from those that are as many
+/// elements before it as a product or a sum that is cut to 31 or 32 bits would be off by.
+template <class T>
+T number_of(int rank, std::size_t i) {
+  const auto bits =
+      static_cast<std::uint8_t>((2 * static_cast<std::size_t>(rank) + 3) * i + (i >> 13) +
+                                91 * (i >> 29) + 37 * static_cast<std::size_t>(rank));
+  return static_cast<T>(static_cast<std::int8_t>(bits));
 }
 
-/// Why a test of so many bytes cannot run here; empty if it can.
-std::string too_large(std::size_t bytes) {
-#ifdef KHORO_SANITIZED
-  (void)bytes;
-  return "a sanitizer runs";
-#else
-  // Others use the machine too, and what is full is killed.
-  if (available_bytes() / 3 >= bytes) return "";
-  return "it needs " + std::to_string(bytes / mib) + " MiB, and a third of what is available is " +
-         std::to_string(available_bytes() / 3 / mib);
-#endif
-}
-
-/// A byte that differs from those 2^31 and 2^32 before it, and from the other ranks'.
-std::uint8_t byte_of(int rank, std::size_t i) {
-  return static_cast<std::uint8_t>((2 * static_cast<std::size_t>(rank) + 3) * i + (i >> 13) +
-                                   91 * (i >> 31) + 37 * static_cast<std::size_t>(rank));
-}
-
-void fill(std::uint8_t* data, std::size_t count, int rank, std::size_t first) {
-  for (std::size_t i = 0; i < count; ++i) data[i] = byte_of(rank, first + i);
-}
-
-std::uint8_t sum_of(int ranks, std::size_t i) {
-  std::uint8_t sum = 0;
-  for (int rank = 0; rank < ranks; ++rank) sum = static_cast<std::uint8_t>(sum + byte_of(rank, i));
+template <class T>
+T sum_of(int ranks, std::size_t i) {
+  T sum = 0;
+  for (int rank = 0; rank < ranks; ++rank) sum = static_cast<T>(sum + number_of<T>(rank, i));
   return sum;
 }
 
-template <class Byte>
-void expect_bytes(const std::uint8_t* data, std::size_t count, Byte expected) {
-  for (std::size_t i = 0; i < count; ++i)
-    if (data[i] != expected(i)) throw std::runtime_error("byte " + std::to_string(i) + " is wrong");
+template <class T>
+constexpr khoroDataType_t type_of = sizeof(T) == 1 ? khoroInt8 : khoroFloat32;
+
+template <class T>
+constexpr T guard = 77;
+/// Who gives the guards that a block is full of.
+constexpr int nobody = -2;
+
+/// Block `index` of what a rank gives.
+template <class T>
+void fill_block(T* data, std::size_t count, int rank, int index) {
+  if (rank == nobody) return void(std::fill_n(data, count, guard<T>));
+  const std::size_t first = std::size_t(index) * count;
+  for (std::size_t i = 0; i < count; ++i) data[i] = number_of<T>(rank, first + i);
 }
 
+template <class T, class Expected>
+void expect_elements(const T* data, std::size_t count, Expected expected) {
+  for (std::size_t i = 0; i < count; ++i)
+    if (data[i] != expected(i))
+      throw std::runtime_error("element " + std::to_string(i) + " is wrong");
+}
+
+template <class T>
+void expect_block(const T* data, std::size_t count, Requirement held, int ranks) {
+  const std::size_t first = std::size_t(held.chunk) * count;
+  if (held.from == nobody)
+    expect_elements(data, count, [](std::size_t) { return guard<T>; });
+  else if (held.from == Requirement::all_ranks)
+    expect_elements(data, count, [=](std::size_t i) { return sum_of<T>(ranks, first + i); });
+  else
+    expect_elements(data, count, [=](std::size_t i) { return number_of<T>(held.from, first + i); });
+}
+
+/// Elements that are not initialized, and a guard behind them.
+template <class T>
 struct Memory {
-  explicit Memory(std::size_t size) : bytes(new std::uint8_t[size + 1]), size(size) {
-    bytes[size] = guard;
+  explicit Memory(std::size_t size) : elements(new T[size + 1]), size(size) {
+    elements[size] = guard<T>;
   }
-  void check() const { expect(bytes[size] == guard, "the byte behind the buffer was written"); }
-  static constexpr std::uint8_t guard = 0xa5;
-  std::unique_ptr<std::uint8_t[]> bytes;
+  void check() const {
+    expect(elements[size] == guard<T>, "what is behind the buffer was written");
+  }
+  std::unique_ptr<T[]> elements;
   std::size_t size;
+};
+
+/// How many blocks of a whole vector the memory of a call in place has, and which of them a rank
+/// reads and writes.
+struct InPlace {
+  struct Range {
+    int first = 0, last = 0;
+    bool holds(int block) const { return first <= block && block < last; }
+  };
+  InPlace(const Collective& collective, int rank)
+      : blocks(std::max(collective.input_blocks(), collective.output_blocks())),
+        input(range(collective.input_blocks(), rank)),
+        output(range(collective.output_blocks(), rank)),
+        read(collective.has_input(rank) ? input : Range{}),
+        written(collective.has_output(rank) ? output : Range{}) {}
+  Range range(int of, int rank) const {
+    return of < blocks ? Range{rank, rank + 1} : Range{0, blocks};
+  }
+  int blocks;
+  Range input, output, read, written;
 };
 
 void run_if_it_fits(int ranks, std::size_t bytes_of_rank, const RankBody& body) {
@@ -85,143 +110,86 @@ void run_if_it_fits(int ranks, std::size_t bytes_of_rank, const RankBody& body) 
   CHECK(on_ranks(Living::threads, ranks, "", body));
 }
 
-}  // namespace
-
-TEST_CASE("an allreduce of more than 2^31 bytes is right", "[api]") {
-  const std::size_t count = (std::size_t{1} << 31) + 1;
-  run_if_it_fits(2, count, [=](khoroComm_t comm, int rank) {
-    Memory memory(count);
-    fill(memory.bytes.get(), count, rank, 0);
-    succeed(khoroAllReduce(memory.bytes.get(), memory.bytes.get(), count, khoroInt8, khoroSum, comm,
-                           nullptr),
-            "allreduce");
-    expect_bytes(memory.bytes.get(), count, [](std::size_t i) { return sum_of(2, i); });
+/// A call in place of blocks of so many elements, after which every element is compared.
+template <class T>
+void play_in_place(CollectiveKind kind, int ranks, std::size_t count) {
+  Case what{.kind = kind, .ranks = ranks, .root = ranks - 1, .count = count, .in_place = true};
+  what.dtype = static_cast<Dtype>(type_of<T>);
+  INFO(text(what));
+  const Collective collective = what.collective();
+  const std::size_t all = count * std::size_t(InPlace(collective, 0).blocks);
+  run_if_it_fits(ranks, all * sizeof(T), [&](khoroComm_t comm, int rank) {
+    const InPlace place(collective, rank);
+    const Memory<T> memory(all);
+    const auto block = [&](int b) { return &memory.elements[std::size_t(b) * count]; };
+    for (int b = 0; b < place.blocks; ++b)
+      fill_block<T>(block(b), count, place.read.holds(b) ? rank : nobody, b - place.read.first);
+    succeed(make_call(what, {rank, block(place.input.first), block(place.output.first), comm}),
+            text(what));
+    for (int b = 0; b < place.blocks; ++b) {
+      Requirement held{place.read.holds(b) ? rank : nobody, b - place.read.first};
+      if (place.written.holds(b))
+        held = *collective.requirement(rank, b - place.written.first, collective.blocks());
+      expect_block(block(b), count, held, ranks);
+    }
     memory.check();
   });
+}
+
+constexpr std::size_t two_to_31 = std::size_t{1} << 31;
+
+}  // namespace
+
+TEST_CASE("every collective of more than 2^31 bytes is right", "[api]") {
+  for (CollectiveKind kind : kinds_that_move_data()) {
+    const auto blocks = static_cast<std::size_t>(Collective{kind, 2}.blocks());
+    play_in_place<std::int8_t>(kind, 2, two_to_31 / blocks + 1);
+  }
+}
+
+TEST_CASE("an allreduce of 2^31 bytes is right, and of one fewer", "[api]") {
+  for (std::size_t count : {two_to_31 - 1, two_to_31})
+    play_in_place<std::int8_t>(CollectiveKind::allreduce, 2, count);
 }
 
 TEST_CASE("a reducescatter whose last block begins beyond 2^30 bytes is right", "[api]") {
-  const std::size_t block = 800'000'001;
-  run_if_it_fits(3, 3 * block, [=](khoroComm_t comm, int rank) {
-    Memory memory(3 * block);
-    fill(memory.bytes.get(), 3 * block, rank, 0);
-    const std::size_t own = static_cast<std::size_t>(rank) * block;
-    std::uint8_t* mine = memory.bytes.get() + own;
-    succeed(khoroReduceScatter(memory.bytes.get(), mine, block, khoroInt8, khoroSum, comm, nullptr),
-            "reducescatter");
-    expect_bytes(mine, block, [=](std::size_t i) { return sum_of(3, own + i); });
-    if (rank + 1 < 3)
-      expect(memory.bytes[own + block] == byte_of(rank, own + block), "the next block was written");
+  play_in_place<std::int8_t>(CollectiveKind::reducescatter, 3, 800'000'001);
+}
+
+TEST_CASE("collectives of a thousand million floats are right", "[api]") {
+  play_in_place<float>(CollectiveKind::allreduce, 2, 1'000'000'000);
+  play_in_place<float>(CollectiveKind::allreduce, 2, (std::size_t{1} << 30) + 1);
+  play_in_place<float>(CollectiveKind::reducescatter, 2, 500'000'001);
+  play_in_place<float>(CollectiveKind::allgather, 2, 500'000'001);
+}
+
+TEST_CASE("a message of more than 2^31 bytes is right", "[api]") {
+  constexpr std::size_t count = two_to_31 + 1;
+  run_if_it_fits(2, count, [](khoroComm_t comm, int rank) {
+    const Memory<std::int8_t> memory(count);
+    std::int8_t* data = memory.elements.get();
+    fill_block(data, count, rank == 0 ? 0 : nobody, 0);
+    succeed(rank == 0 ? khoroSend(data, count, khoroInt8, 1, comm, nullptr)
+                      : khoroRecv(data, count, khoroInt8, 0, comm, nullptr),
+            "the message");
+    expect_block(data, count, {0, 0}, 2);
     memory.check();
   });
 }
 
-TEST_CASE("an allgather to more than 2^31 bytes is right", "[api]") {
-  const std::size_t block = (std::size_t{1} << 30) + 3;
-  run_if_it_fits(2, 2 * block, [=](khoroComm_t comm, int rank) {
-    Memory memory(2 * block);
-    std::uint8_t* mine = memory.bytes.get() + static_cast<std::size_t>(rank) * block;
-    fill(mine, block, rank, 0);
-    succeed(khoroAllGather(mine, memory.bytes.get(), block, khoroUint8, comm, nullptr),
-            "allgather");
-    for (int from = 0; from < 2; ++from)
-      expect_bytes(memory.bytes.get() + static_cast<std::size_t>(from) * block, block,
-                   [=](std::size_t i) { return byte_of(from, i); });
-    memory.check();
-  });
-}
-
-TEST_CASE("a broadcast and a message of more than 2^31 bytes are right", "[api]") {
-  const std::size_t count = (std::size_t{1} << 31) + 1;
-  run_if_it_fits(2, count, [=](khoroComm_t comm, int rank) {
-    Memory memory(count);
-    if (rank == 1) fill(memory.bytes.get(), count, 1, 0);
+TEST_CASE("a block that begins beyond 2^31 bytes is right, however short it is", "[api]") {
+  constexpr std::size_t gap = 3;
+  constexpr std::size_t counts[] = {two_to_31 + 1, 5}, places[] = {0, counts[0] + gap};
+  run_if_it_fits(2, places[1] + counts[1], [&](khoroComm_t comm, int rank) {
+    const Memory<std::int8_t> memory(places[1] + counts[1]);
+    const auto at = [&](int from) { return &memory.elements[places[from]]; };
+    fill_block(at(0), memory.size, nobody, 0);
+    fill_block(at(rank), counts[rank], rank, 0);
     succeed(
-        khoroBroadcast(memory.bytes.get(), memory.bytes.get(), count, khoroUint8, 1, comm, nullptr),
-        "broadcast");
-    expect_bytes(memory.bytes.get(), count, [](std::size_t i) { return byte_of(1, i); });
-    fill(memory.bytes.get(), count, 5, 0);
-    if (rank == 0) {
-      succeed(khoroSend(memory.bytes.get(), count, khoroUint8, 1, comm, nullptr), "send");
-    } else {
-      std::fill_n(memory.bytes.get(), count, std::uint8_t{0});
-      succeed(khoroRecv(memory.bytes.get(), count, khoroUint8, 0, comm, nullptr), "receive");
-    }
-    expect_bytes(memory.bytes.get(), count, [](std::size_t i) { return byte_of(5, i); });
+        khoroAllGatherV(at(rank), counts[rank], at(0), counts, places, khoroInt8, comm, nullptr),
+        "allgatherv");
+    for (int from : {0, 1}) expect_block(at(from), counts[from], {from, 0}, 2);
+    expect_block(at(0) + counts[0], gap, {nobody, 0}, 2);
     memory.check();
   });
-}
-
-namespace {
-
-/// An allreduce of floats, on threads so that all ranks share what is expected; every bit compared.
-void play_large(int ranks, std::size_t count, const std::string& settings_text) {
-  Settings settings;
-  settings.choose(settings_text);
-  PlanBook book(settings);
-  const ElementPools pools;
-  Case what;
-  what.kind = CollectiveKind::allreduce;
-  what.dtype = Dtype::f32;
-  what.ranks = ranks;
-  what.count = count;
-  INFO(text(what) << ", " << settings_text);
-  const std::string why = too_large(3 * static_cast<std::size_t>(ranks) * count * 4);
-  if (!why.empty()) {
-    WARN("skipped: " << text(what) << ": " << why);
-    return;
-  }
-  std::mutex mutex;
-  std::optional<Expectation> expected;
-  std::vector<std::vector<float>> outputs(static_cast<std::size_t>(ranks));
-  int ended = 0;
-  CHECK(on_ranks(Living::threads, ranks, settings_text, [&](khoroComm_t comm, int rank) {
-    {
-      const std::lock_guard lock(mutex);
-      if (!expected) expected.emplace(what, book, pools);
-    }
-    std::vector<float>& out = outputs[std::size_t(rank)];
-    out.assign(count + 1, 77);
-    succeed(make_call(what, {rank, expected->input(rank).data(), out.data(), comm}), text(what));
-    expect(out.back() == 77, "the float behind the output was written");
-    const std::lock_guard lock(mutex);
-    if (++ended < ranks) return;
-    std::vector<const std::byte*> all;
-    for (std::vector<float>& each : outputs)
-      all.push_back(reinterpret_cast<const std::byte*>(each.data()));
-    expect(expected->all_right(all), text(what) + ": an output has other bits");
-  }));
-}
-
-}  // namespace
-
-TEST_CASE("millions of floats that no number of ranks divides are right", "[api]") {
-  for (int ranks : {3, 8})
-    for (std::size_t count : {10'556'587, 9'999'999, 12'345'678}) play_large(ranks, count, "");
-}
-
-TEST_CASE("slots of any legal size are right for millions of floats", "[api]") {
-  for (const char* bytes : {"4096", "12288", "1003520", "16M"})
-    play_large(2, 12'345'678, std::string("KHORO_SLOT_BYTES=") + bytes);
-}
-
-TEST_CASE("a size of slots that is not legal is refused with what is", "[api]") {
-  for (const char* bytes : {"1000000", "4097", "3", "0", "-1", "", "4096 bytes", "1e6", "32M"}) {
-    Child child([bytes] {
-      const std::string settings = std::string("KHORO_SLOT_BYTES=") + bytes;
-      khoroConfig_t config = KHORO_CONFIG_INITIALIZER;
-      config.settings = settings.c_str();
-      khoroUniqueId id;
-      khoroComm_t comm = nullptr;
-      if (khoroGetUniqueId(&id) != khoroSuccess) return 1;
-      if (khoroCommInitRankConfig(&comm, 1, id, 0, &config) != khoroInvalidArgument) return 2;
-      const std::string words = khoroGetLastError(nullptr);
-      const bool names_all = words.find("KHORO_SLOT_BYTES") != std::string::npos &&
-                             words.find(std::string("'") + bytes + "'") != std::string::npos &&
-                             words.find("multiple of 4K from 4K to 16M") != std::string::npos;
-      return names_all ? 0 : 3;
-    });
-    INFO("'" << bytes << "'");
-    CHECK(child.wait() == 0);
-  }
 }

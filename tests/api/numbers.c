@@ -1,23 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every element type with every reduction that applies to it, and what is refused. Four ranks give
  * small numbers that every type holds exactly. */
-#include "check.h"
+#include "types.h"
 
-struct type {
-  khoroDataType_t type;
-  size_t bytes;
-  int exponent_bits, mantissa_bits; /* 0, 0: an integer */
-};
-
-static const struct type types[] = {
-    {khoroInt8, 1, 0, 0},     {khoroUint8, 1, 0, 0},      {khoroInt32, 4, 0, 0},
-    {khoroUint32, 4, 0, 0},   {khoroInt64, 8, 0, 0},      {khoroUint64, 8, 0, 0},
-    {khoroFloat16, 2, 5, 10}, {khoroFloat32, 4, 8, 23},   {khoroFloat64, 8, 11, 52},
-    {khoroBfloat16, 2, 8, 7}, {khoroFloat8e4m3, 1, 4, 3}, {khoroFloat8e5m2, 1, 5, 2},
-};
 static const khoroRedOp_t ops[] = {khoroSum, khoroProd, khoroMax, khoroMin,
                                    khoroAvg, khoroBand, khoroBor, khoroBxor};
-enum { type_count = 12, op_count = 8, rank_count = 4, most = 70001 };
+enum { op_count = 8, rank_count = 4, most = 70001 };
 
 /* What the ranks give as element i, by turns: 1 1 1 1, 1 2 1 2, 2 2 2 2. */
 static int input(int rank, size_t i) { return i % 3 == 0 ? 1 : i % 3 == 1 ? 1 + rank % 2 : 2; }
@@ -44,23 +32,6 @@ static double expected(khoroRedOp_t op, size_t i, int is_integer) {
       return 0;
   }
   abort();
-}
-
-/* The bits of a number from 1 to 16, or 0, that the type holds exactly. */
-static uint64_t encode(const struct type* type, double value) {
-  if (type->mantissa_bits == 0) return (uint64_t)value;
-  if (value == 0) return 0;
-  int exponent = 0;
-  while (value >= 2) value /= 2, ++exponent;
-  const uint64_t bias = ((uint64_t)1 << (type->exponent_bits - 1)) - 1;
-  const double mantissa = (value - 1) * (double)((uint64_t)1 << type->mantissa_bits);
-  return ((uint64_t)exponent + bias) << type->mantissa_bits | (uint64_t)mantissa;
-}
-
-/* Little-endian. */
-static void store(char* buffer, const struct type* type, size_t i, double value) {
-  const uint64_t bits = encode(type, value);
-  memcpy(buffer + i * type->bytes, &bits, type->bytes);
 }
 
 static void check_stored(const char* buffer, const struct type* type, khoroRedOp_t op, size_t first,

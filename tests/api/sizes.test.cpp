@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts: none, few, uneven, and more than 32 bits hold; buffers in place and beside each other.
+// Counts: none, few, uneven, those at which algorithms change, and more than memory holds; buffers
+// in place and beside each other.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/rule.h"
 #include "support/catch.h"
 #include "support/play_cases.h"
 
@@ -15,16 +17,6 @@ using namespace khoro;
 using namespace khoro::test;
 
 namespace {
-
-/// Collectives that move data.
-std::vector<CollectiveKind> kinds() {
-  std::vector<CollectiveKind> kinds;
-  for (const Algorithm* row : algorithms())
-    if (row->collective != CollectiveKind::barrier &&
-        std::find(kinds.begin(), kinds.end(), row->collective) == kinds.end())
-      kinds.push_back(row->collective);
-  return kinds;
-}
 
 int roots_of(CollectiveKind kind, int ranks) { return Collective{kind}.has_root() ? ranks : 1; }
 
@@ -34,9 +26,13 @@ Dtype smallest_type() {
   return std::min_element(dtypes().begin(), dtypes().end(), smaller)->dtype;
 }
 
-/// What all these cases have alike is in `like`.
+/// What all these cases have alike is in `like`. Of unequal blocks there are none for a collective
+/// that has one block, nor for an algorithm that cannot do them.
 void add_ways(std::vector<Case>& cases, Case like, const std::vector<std::size_t>& counts) {
-  for (const Algorithm* way : ways_of(*like.kind))
+  const Collective collective = like.collective();
+  if (like.unequal && Collective{*like.kind, 2}.blocks() == 1) return;
+  for (const Algorithm* way : ways_of(*like.kind)) {
+    if (way != nullptr && !can_do(*way, collective)) continue;
     for (int root = 0; root < roots_of(*like.kind, like.ranks); ++root)
       for (std::size_t count : counts) {
         like.forced = way;
@@ -45,6 +41,7 @@ void add_ways(std::vector<Case>& cases, Case like, const std::vector<std::size_t
         ++like.seed;
         cases.push_back(like);
       }
+  }
 }
 
 std::vector<std::size_t> up_to(std::size_t last) {
@@ -59,7 +56,8 @@ TEST_CASE("a count of 0 moves nothing and ignores the pointers", "[api]") {
   constexpr int ranks = 4;
   const bool well = on_ranks(Living::processes, ranks, "", [](khoroComm_t comm, int rank) {
     std::vector<Case> cases{Case{.kind = std::nullopt, .ranks = ranks}};  // messages
-    for (CollectiveKind kind : kinds()) cases.push_back(Case{.kind = kind, .ranks = ranks});
+    for (CollectiveKind kind : kinds_that_move_data())
+      cases.push_back(Case{.kind = kind, .ranks = ranks});
     for (const Case& what : cases)
       for (const DtypeRow& dtype : dtypes()) {
         Case empty = what;
@@ -74,48 +72,30 @@ TEST_CASE("a count of 0 moves nothing and ignores the pointers", "[api]") {
   CHECK(well);
 }
 
-TEST_CASE("messages of which a changing third is empty arrive, thousands of times", "[api]") {
-  constexpr int ranks = 4, rounds = 3000;
-  // Rank 2 never sends anything.
-  const auto size = [](int round, int from, int to) -> std::size_t {
-    if (from == 2 || (from + 2 * to + round) % 3 == 0) return 0;
-    return static_cast<std::size_t>((7 * from + 13 * to + round) % 97 + 1);
-  };
-  const auto value = [](int round, int from, int to) { return round * 16 + from * 4 + to; };
-  const bool well = on_ranks(Living::processes, ranks, "", [&](khoroComm_t comm, int rank) {
-    for (int round = 0; round < rounds; ++round) {
-      std::vector<std::vector<std::int32_t>> sent, got;
-      for (int peer = 0; peer < ranks; ++peer) {
-        sent.emplace_back(size(round, rank, peer), value(round, rank, peer));
-        got.emplace_back(size(round, peer, rank) + 1, -1);
-      }
-      succeed(khoroGroupStart(), "group start");
-      for (int peer = 0; peer < ranks; ++peer) {
-        const std::vector<std::int32_t>& out = sent[std::size_t(peer)];
-        std::vector<std::int32_t>& in = got[std::size_t(peer)];
-        succeed(khoroSend(out.data(), out.size(), khoroInt32, peer, comm, nullptr), "send");
-        succeed(khoroRecv(in.data(), in.size() - 1, khoroInt32, peer, comm, nullptr), "receive");
-      }
-      succeed(khoroGroupEnd(), "group end");
-      for (int peer = 0; peer < ranks; ++peer) {
-        std::vector<std::int32_t> expected(size(round, peer, rank), value(round, peer, rank));
-        expected.push_back(-1);
-        expect(got[std::size_t(peer)] == expected, "round " + std::to_string(round));
-      }
-    }
-  });
-  CHECK(well);
+TEST_CASE("a call of no elements writes nothing, in place or not, with any algorithm", "[api]") {
+  std::vector<Case> cases;
+  for (CollectiveKind kind : kinds_that_move_data())
+    for (int ranks : {1, 2, 3, 4, 5})
+      for (bool unequal : {false, true})
+        for (bool in_place : {false, true})
+          add_ways(cases, {.kind = kind, .unequal = unequal, .ranks = ranks, .in_place = in_place},
+                   {0});
+  play_cases(Living::processes, cases);
 }
 
 TEST_CASE("a count that memory cannot hold is refused, and no memory is touched", "[api]") {
   constexpr int ranks = 2;
   constexpr auto most = std::numeric_limits<std::size_t>::max();
   const bool well = on_ranks(Living::processes, ranks, "", [](khoroComm_t comm, int rank) {
-    for (CollectiveKind kind : kinds())
+    std::vector<std::optional<CollectiveKind>> calls{std::nullopt};  // messages
+    for (CollectiveKind kind : kinds_that_move_data()) calls.emplace_back(kind);
+    for (const auto& kind : calls)
       for (const DtypeRow& dtype : dtypes())
-        for (std::size_t count : {most, most - 1, most / dtype.bytes, most / 2 / dtype.bytes + 1,
-                                  std::size_t{1} << 63, most / 2 / dtype.bytes}) {
+        for (std::size_t count :
+             {most, most - 1, most / dtype.bytes, most / dtype.bytes + 1,
+              most / 2 / dtype.bytes + 1, std::size_t{1} << 63, most / 2 / dtype.bytes}) {
           Case what{.kind = kind, .dtype = dtype.dtype, .ranks = ranks, .count = count};
+          if (count == 0) continue;  // one more than the largest of a byte
           if (count == most / 2 / dtype.bytes && what.collective().blocks() == 1) continue;
           std::byte memory[16] = {};
           const khoroResult_t result = make_call(what, {rank, &memory[0], &memory[8], comm});
@@ -132,8 +112,13 @@ TEST_CASE("a count that memory cannot hold is refused, and no memory is touched"
 TEST_CASE("a reducescatter of few elements stays within its output", "[api]") {
   std::vector<Case> cases;
   for (int ranks = 2; ranks <= 16; ++ranks)
-    add_ways(cases, {.kind = CollectiveKind::reducescatter, .dtype = Dtype::i32, .ranks = ranks},
-             {1, 2, 3});
+    for (bool unequal : {false, true})
+      add_ways(cases,
+               {.kind = CollectiveKind::reducescatter,
+                .unequal = unequal,
+                .dtype = Dtype::i32,
+                .ranks = ranks},
+               {1, 2, 3});
   play_cases(Living::processes, cases);
 }
 
@@ -147,11 +132,14 @@ TEST_CASE("a broadcast of few bytes is right on any number of ranks, from each r
 
 TEST_CASE("in place is right with each root and leaves other blocks alone", "[api]") {
   std::vector<Case> cases;
-  for (CollectiveKind kind : kinds())
+  for (CollectiveKind kind : kinds_that_move_data())
     for (int ranks : {2, 3, 4})
       for (Dtype dtype : {smallest_type(), Dtype::f32, Dtype::i64})
-        add_ways(cases, {.kind = kind, .dtype = dtype, .ranks = ranks, .in_place = true},
-                 {1, 5, 33, 1000, 4099});
+        for (bool unequal : {false, true})
+          add_ways(
+              cases,
+              {.kind = kind, .unequal = unequal, .dtype = dtype, .ranks = ranks, .in_place = true},
+              {1, 5, 33, 1000, 4099});
   play_cases(Living::processes, cases);
 }
 
@@ -161,4 +149,24 @@ TEST_CASE("a reduce leaves inputs and the outputs of other ranks alone", "[api]"
     add_ways(cases, {.kind = CollectiveKind::reduce, .dtype = dtype, .ranks = 4},
              {1, 3, 4, 100, 5000});
   play_cases(Living::processes, cases);
+}
+
+TEST_CASE("calls are right on both sides of each size at which another algorithm is chosen",
+          "[api]") {
+  std::vector<Case> cases;
+  for (const RuleRow& row : default_rule())
+    for (int ranks : {2, 3, 9})
+      for (Dtype dtype : {Dtype::f32, Dtype::f16, Dtype::bf16})
+        for (Reduction reduction : {Reduction::sum, Reduction::avg}) {
+          Case what{.kind = row.collective, .dtype = dtype, .reduction = reduction, .ranks = ranks};
+          const auto blocks = static_cast<std::size_t>(what.collective().blocks());
+          if (row.most_bytes == RuleRow::any_bytes || ranks > row.most_ranks) continue;
+          if (reduction == Reduction::avg && !what.collective().reduces()) continue;
+          what.count = row.most_bytes / what.element() / blocks;
+          what.seed = cases.size();
+          cases.push_back(what);
+          ++what.count;
+          cases.push_back(what);
+        }
+  play_cases(Living::threads, cases);
 }

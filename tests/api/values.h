@@ -3,7 +3,7 @@
 #ifndef KHORO_TESTS_VALUES_H
 #define KHORO_TESTS_VALUES_H
 
-#include "check.h"
+#include "guarded.h"
 
 static const khoroDataType_t all_types[] = {khoroInt32, khoroInt64, khoroFloat32, khoroFloat64,
                                             khoroBfloat16};
@@ -69,25 +69,6 @@ static inline void store_reduced(void* buffer, khoroDataType_t type, size_t at, 
             : type == khoroFloat64                   ? value / ranks
                                                      : (double)((float)value / (float)ranks);
   store(buffer, type, at, value);
-}
-
-/* Buffers with a guard at both ends, which check_guards() finds overwritten. */
-enum { guard_bytes = 64 };
-
-static inline void* guarded(size_t bytes) {
-  char* memory = malloc(bytes + 2 * guard_bytes);
-  CHECK(memory);
-  memset(memory, 0x5a, bytes + 2 * guard_bytes);
-  return memory + guard_bytes;
-}
-
-static inline void release(void* buffer, size_t bytes) {
-  char* memory = (char*)buffer - guard_bytes;
-  for (int i = 0; i < guard_bytes; ++i) {
-    CHECK(memory[i] == 0x5a);
-    CHECK(memory[guard_bytes + bytes + (size_t)i] == 0x5a);
-  }
-  free(memory);
 }
 
 static inline void check_equal(const void* got, const void* expected, khoroDataType_t type,

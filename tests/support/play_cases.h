@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
@@ -16,6 +17,15 @@
 namespace khoro::test {
 
 inline constexpr const char* case_settings = "KHORO_SLOT_BYTES=4096;KHORO_DEADLINE=60s";
+
+inline std::vector<CollectiveKind> kinds_that_move_data() {
+  std::vector<CollectiveKind> kinds;
+  for (const Algorithm* row : algorithms())
+    if (row->collective != CollectiveKind::barrier &&
+        std::find(kinds.begin(), kinds.end(), row->collective) == kinds.end())
+      kinds.push_back(row->collective);
+  return kinds;
+}
 
 /// The algorithms of a collective, and null for the library's choice.
 inline std::vector<const Algorithm*> ways_of(CollectiveKind kind) {
