@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <span>
 
 #include "base/descriptor.h"
 
@@ -25,11 +26,14 @@ static_assert(sizeof(DoorbellWord) == 64);
 /// one order either arm() comes before ring()'s load, or the work before the sleeper's look. On
 /// x86-64 the two loads cost nothing extra. Spurious returns are legal, lost ones are not.
 ///
-/// Borrows the word and the descriptor: whoever mapped and opened them keeps them alive.
+/// What cannot ring, a socket that has something to be read, can wake the owner too: see besides().
+///
+/// Borrows the word and the descriptors: whoever mapped and opened them keeps them alive.
 class Doorbell {
  public:
   Doorbell() = default;
-  Doorbell(DoorbellWord& word, int descriptor) : word_(&word), descriptor_(descriptor) {}
+  Doorbell(DoorbellWord& word, int descriptor, int besides = -1)
+      : word_(&word), descriptor_(descriptor), besides_(besides) {}
 
   /// Any thread. Costs one load while nobody sleeps. The work was made visible by a seq_cst
   /// read-modify-write.
@@ -53,13 +57,22 @@ class Doorbell {
   /// An eventfd that `ring()` makes readable while the owner sleeps on_descriptor; -1 if it has
   /// none.
   int descriptor() const noexcept { return descriptor_; }
+  /// Wakes the owner, who sleeps on_descriptor, while it is readable; -1: there is none.
+  int besides() const noexcept { return besides_; }
 
  private:
   void wake() const noexcept;
 
   DoorbellWord* word_ = nullptr;
   int descriptor_ = -1;
+  int besides_ = -1;
 };
+
+/// How who waits for these sleeps: on a futex where one word is all that can wake it.
+inline std::uint32_t kind_of_sleep(std::span<const Doorbell> doorbells) noexcept {
+  return doorbells.size() == 1 && doorbells[0].besides() < 0 ? DoorbellWord::on_futex
+                                                             : DoorbellWord::on_descriptor;
+}
 
 /// The eventfd of a doorbell: non-blocking, so that neither a ring nor a drain can hang. Throws
 /// `Error`.

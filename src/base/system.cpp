@@ -62,15 +62,16 @@ class Machine final : public System {
   }
 
   void wait_on_descriptors(std::span<const Doorbell> doorbells, Time until) const noexcept {
-    const std::unique_ptr<pollfd[]> polled(new (std::nothrow) pollfd[doorbells.size()]);
+    const std::size_t count = doorbells.size();
+    const std::unique_ptr<pollfd[]> polled(new (std::nothrow) pollfd[2 * count]);
     if (polled == nullptr) return;
-    for (std::size_t i = 0; i < doorbells.size(); ++i) {
+    for (std::size_t i = 0; i < count; ++i) {
       polled[i] = {doorbells[i].descriptor(), POLLIN, 0};
+      polled[count + i] = {doorbells[i].besides(), POLLIN, 0};  // poll passes over -1
     }
     const timespec time = to_timespec(until == never ? Duration(0) : until - now());
-    const int ready =
-        ::ppoll(polled.get(), doorbells.size(), until == never ? nullptr : &time, nullptr);
-    for (std::size_t i = 0; ready > 0 && i < doorbells.size(); ++i) {
+    const int ready = ::ppoll(polled.get(), 2 * count, until == never ? nullptr : &time, nullptr);
+    for (std::size_t i = 0; ready > 0 && i < count; ++i) {
       std::uint64_t rings = 0;
       if ((polled[i].revents & POLLIN) != 0) {
         [[maybe_unused]] const ssize_t bytes = ::read(polled[i].fd, &rings, sizeof rings);

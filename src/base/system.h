@@ -17,8 +17,8 @@ class System {
 
   virtual Time now() const noexcept = 0;
 
-  /// Blocks until one of the doorbells rang or `until` has come; may return early. The caller has
-  /// armed them all (on_futex if there is one, on_descriptor if there are several), has looked for
+  /// Blocks until one of the doorbells rang, what can wake besides is readable, or `until` has
+  /// come; may return early. The caller has armed them all, for kind_of_sleep(), has looked for
   /// work since, and disarms them afterwards.
   virtual void park(std::span<const Doorbell> doorbells, Time until) noexcept = 0;
 

@@ -42,7 +42,7 @@ void drive(Work& work, System& system, const Patience& patience) {
   Time yield_until{};
   const auto arm = [&](bool on) {
     const auto doorbells = work.doorbells();
-    const auto kind = doorbells.size() == 1 ? DoorbellWord::on_futex : DoorbellWord::on_descriptor;
+    const std::uint32_t kind = kind_of_sleep(doorbells);
     for (const Doorbell& doorbell : doorbells) on ? doorbell.arm(kind) : doorbell.disarm();
     armed = on;
   };
