@@ -63,15 +63,30 @@ void HostEngine::open(Ends& ends) {
       senders_[i] = &ends.sender(port.peer, port.index);
       limits_[i] = senders_[i]->payload_limit();
       may_lend_[i] = senders_[i]->references();
+      if (senders_[i]->queues()) queueing_.push_back(senders_[i]);
       ++sending;
     }
     least_limit_ = std::min(least_limit_, limits_[i]);
   }
+  lands_.assign(image_.stages.size(), 0);
+  for (std::size_t i = 0; i < image_.stages.size(); ++i)
+    if (image_.stages[i].verb == Verb::recv)
+      lands_[i] = only_copies(i) && receivers_[image_.port_of_stage[i]]->aims();
   for (std::size_t i = 0; i < image_.stages.size(); ++i)
     if (image_.stages[i].verb == Verb::offer)
       windows_[image_.port_of_stage[i]].ring.resize(Windows::most);
   most_loans_ = sending * loans_per_port;
   loans_.resize(most_loans_ + sending);
+}
+
+/// A received message is the only source of its step, and written to output as it is.
+bool HostEngine::only_copies(std::size_t stage) const noexcept {
+  const std::vector<Stage>& stages = image_.stages;
+  const bool first = stage == 0 || (stages[stage - 1].flags & Stage::ends) != 0 ||
+                     stages[stage - 1].verb == Verb::await;
+  if (!first || (stages[stage].flags & (Stage::ends | Stage::reduces | Stage::premul)) != 0)
+    return false;
+  return stages[stage + 1].verb == Verb::write && stages[stage + 1].buffer == Buffer::output;
 }
 
 void HostEngine::start(const CallArguments& call) {
@@ -206,7 +221,7 @@ void HostEngine::lend(std::uint32_t port, const MessageHead& head, const std::by
 
 void HostEngine::drop_returned_loans() noexcept {
   for (std::size_t i = 0; i < loan_count_;) {
-    if (senders_[loans_[i].port]->released() >= loans_[i].number)
+    if (senders_[loans_[i].port]->returned() >= loans_[i].number)
       loans_[i] = loans_[--loan_count_];
     else
       ++i;
@@ -228,7 +243,8 @@ bool HostEngine::lent(const std::byte* data, std::uint64_t bytes) noexcept {
 
 bool HostEngine::all_returned() noexcept {
   if (loan_count_ > 0) drop_returned_loans();
-  return loan_count_ == 0;
+  return loan_count_ == 0 && std::all_of(queueing_.begin(), queueing_.end(),
+                                         [](Sender* sender) { return sender->flushed(); });
 }
 
 }  // namespace khoro

@@ -21,7 +21,7 @@ class HostEngine {
 
   /// May throw out_of_memory for scratch.
   void start(const CallArguments& call);
-  /// True when every reference is back.
+  /// True when every reference is back, and nothing that was sent waits in this process.
   bool all_returned() noexcept;
 
   const Stage& stage(std::uint32_t i) const noexcept { return image_.stages[i]; }
@@ -76,6 +76,10 @@ class HostEngine {
   }
   void give_token(int token) noexcept { ++tokens_[static_cast<std::size_t>(token)]; }
 
+  bool lands(std::uint32_t stage) const noexcept { return lands_[stage] != 0; }
+  void aim(std::uint32_t port, std::byte* data, std::uint64_t bytes) noexcept {
+    receivers_[port]->aim({digest(port), bytes, Form::dtype}, data);
+  }
   Observed observe(std::uint32_t port) noexcept {
     return receivers_[port]->try_observe(digest(port));
   }
@@ -106,8 +110,8 @@ class HostEngine {
   bool lends_from(Buffer buffer) const noexcept { return buffer != Buffer::input || lends_input_; }
   bool lends() const noexcept { return loan_count_ > 0; }
   bool lent(const std::byte* data, std::uint64_t bytes) noexcept;
-  bool may_lend(std::uint32_t port, std::uint64_t bytes) const noexcept {
-    return bytes >= reference_bytes_ && may_lend_[port] && loan_count_ < most_loans_;
+  bool may_lend(std::uint32_t port, std::uint64_t bytes) noexcept {
+    return bytes >= reference_bytes_ && may_lend_[port] && has_room_for_loan();
   }
   void lend(std::uint32_t port, const MessageHead& head, const std::byte* data) noexcept;
 
@@ -150,10 +154,15 @@ class HostEngine {
   };
 
   void open(Ends& ends);
+  bool only_copies(std::size_t stage) const noexcept;
   bool in_place() const noexcept;
   void reshape(const CallArguments& call);
   void take_local_blocks();
   void drop_returned_loans() noexcept;
+  bool has_room_for_loan() noexcept {
+    if (loan_count_ >= most_loans_) drop_returned_loans();
+    return loan_count_ < most_loans_;
+  }
 
   std::byte* base(Buffer buffer) const noexcept {
     // Inputs are read alone: programs that write them are refused when an execution is made.
@@ -171,8 +180,10 @@ class HostEngine {
   Collective collective_;
   std::vector<Sender*> senders_;      // by port; null where the port receives
   std::vector<Receiver*> receivers_;  // by port; null where the port sends
+  std::vector<Sender*> queueing_;     // those of which messages may wait in this process
   std::vector<std::uint64_t> limits_;
   std::vector<std::uint8_t> may_lend_;
+  std::vector<std::uint8_t> lands_;   // by stage
   std::vector<std::uint32_t> salts_;  // of the digests; 0 but where blocks are local
   std::vector<Windows> windows_;
   std::vector<int> tokens_;

@@ -14,6 +14,8 @@
 //   hold(chunk, elements, form)                 what a chunk of scratch holds from now on
 //   holds(first, last)                          whether something was written to each of the chunks
 //   take_token(t), give_token(t)                its counter, down if it is not 0, and up
+//   lands(stage), aim(port, data, bytes)        whether a step only copies what it receives, and
+//                                               where the message may therefore come straight
 //   observe, release, acquire, payload_limit, publish, window, publish_put     the ends, by port
 //   lends_from(buffer), lends(), lent(data, bytes), may_lend(port, bytes), lend(port, head, data)
 //                                               references, and those not yet returned
@@ -209,7 +211,17 @@ class Preparation {
     return Outlook::fires;
   }
 
+  /// Has the next message come straight to where the step would copy it.
+  KHORO_HD void aim() {
+    Run run;
+    const std::uint32_t target = lane_.stage + 1;
+    const Whole span = whole(run, engine_.stage(target), target, lane_.tile);
+    if (!span.contiguous || (engine_.lends() && is_lent(run, span.elements))) return;
+    engine_.aim(port(), run.data, bytes(span.elements, Form::dtype));
+  }
+
   KHORO_HD Outlook receive(const Stage& stage) {
+    if (engine_.lands(lane_.stage)) aim();
     const Observed seen = engine_.observe(port());
     if (seen.status != Status::ok) return fail(seen.status);
     if (seen.message == nullptr) return Outlook::waits;

@@ -20,7 +20,7 @@ struct MessageHead {
 struct Message {
   MessageHead head;
   const std::byte* data = nullptr;  // null if the payload is empty
-  bool by_reference = false;        // data lies in the sender's memory, not in a slot
+  bool by_reference = false;        // data lies in no slot, but in memory of who lent or named it
 };
 
 /// The answer to "is the next message there?".
@@ -52,16 +52,24 @@ class Sender {
   virtual void publish(const MessageHead& head) noexcept = 0;
   virtual std::size_t payload_limit() const noexcept = 0;
 
-  /// True if the peer can read this process's memory, so that publish_reference is allowed.
+  /// True if publish_reference is allowed: the peer can read this process's memory, or what is lent
+  /// is sent from where it lies.
   virtual bool references() const noexcept = 0;
   /// Publishes the acquired message (room may be unused) as a reference: `data` stays untouched by
-  /// its owner until released() has passed the message's number.
+  /// its owner until returned() has reached the message's number.
   virtual void publish_reference(const MessageHead& head, const std::byte* data) noexcept = 0;
   /// How many messages were published, and how many of them the receiver is known to have released.
   /// The release of a reference or a put is told at once, that of others perhaps with a later one;
   /// never so late that a sender with fewer than D unreleased messages lacks a slot.
   virtual std::uint64_t published() const noexcept = 0;
   virtual std::uint64_t released() noexcept = 0;
+  /// Messages up to this number do not use memory that was lent for them any more.
+  virtual std::uint64_t returned() noexcept { return released(); }
+
+  /// True if what is published may stay in this process until this end is asked again. Then an
+  /// operation does not end before flushed() says that nothing does.
+  virtual bool queues() const noexcept { return false; }
+  virtual bool flushed() noexcept { return true; }
 
   /// The oldest window that the receiver has offered and this end has not filled, or null.
   virtual const Window* try_window() noexcept = 0;
@@ -84,6 +92,13 @@ class Receiver {
   virtual Observed try_observe(std::uint32_t digest) noexcept = 0;
   /// Gives the observed message's slot, or the sender's memory, back.
   virtual void release() noexcept = 0;
+
+  /// True if aim() does something.
+  virtual bool aims() const noexcept { return false; }
+  /// Names memory for the payload of the message that is observed next, if it has that digest, size
+  /// and Form::dtype; any other, and one that has come already, comes as always. It holds for one
+  /// message, which may be written there from now until it is observed.
+  virtual void aim(const MessageHead& /*expected*/, std::byte* /*data*/) noexcept {}
   /// The same as the sender's.
   virtual std::size_t payload_limit() const noexcept = 0;
 

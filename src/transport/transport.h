@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/doorbell.h"
+#include "base/system.h"
 #include "transport/channel.h"
 
 namespace khoro {
@@ -22,6 +23,9 @@ struct Endpoint {
   int memory = -1;
   /// Wakes the rank. It must exist.
   Doorbell doorbell;
+  /// Connected to the rank, one for each stripe, in the same order there; empty if there are none.
+  /// Non-blocking and authenticated. Borrowed.
+  std::vector<int> sockets = {};
 };
 
 /// What one rank of one communicator tells a transport before it opens channels.
@@ -68,13 +72,22 @@ class Transport {
   virtual std::unique_ptr<Sender> open_sender(const ChannelName& name, ChannelShape shape) = 0;
   virtual std::unique_ptr<Receiver> open_receiver(const ChannelName& name, ChannelShape shape) = 0;
 
+  /// Readable while something may have come that rings no doorbell, so that whoever sleeps must
+  /// wait for it too; -1 if everything rings.
+  virtual int descriptor() const noexcept { return -1; }
+  /// Blocks until what was sent is out of this process's hands, so that nothing of it is lost if
+  /// the process ends, or so much time has passed. The ends are not used meanwhile.
+  virtual void drain(System& /*system*/, Duration /*most*/) noexcept {}
+
   // For statistics: any thread, while no end is being closed.
 
   /// Bytes of memory this rank owns for its channels.
   virtual std::uint64_t bytes_held() const noexcept = 0;
-  /// Bytes that this rank's senders have written for their peers, headers included; what is sent as
-  /// a reference or put into a window is not.
+  /// Bytes that this rank's senders have written for their peers, headers included; what a peer
+  /// reads in place, or is put straight into its memory, is not.
   virtual std::uint64_t bytes_sent() const noexcept = 0;
+  /// The same by stripe, where there are stripes.
+  virtual std::vector<std::uint64_t> bytes_by_stripe() const { return {}; }
 };
 
 }  // namespace khoro

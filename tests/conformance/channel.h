@@ -187,27 +187,53 @@ inline void check_mismatch(const Subject& subject) {
   CHECK(pair.observe().head.bytes == 8);
 }
 
-inline void check_references(const Subject& subject) {
-  Pair apart(subject, Spaces::apart);
-  CHECK(!apart.sender->references());
-
-  Pair pair(subject, Spaces::one);
+inline void check_references(const Subject& subject, Spaces spaces) {
+  Pair pair(subject, spaces);
   if (!pair.sender->references()) return;  // an ability that a transport may lack
-  std::vector<std::byte> data(1 << 20);
-  for (std::uint64_t number = 1; number <= 30; ++number) {
-    const std::size_t bytes = mix(number) % data.size();
+  const std::size_t limit = pair.sender->payload_limit();
+  std::vector<std::byte> data(limit);
+  for (std::uint64_t number = 1; number <= 100; ++number) {
+    const std::size_t bytes = number == 1 ? limit : mix(number) % limit;
     fill(data.data(), bytes, number);
     pair.acquire(0);
     pair.sender->publish_reference({digest, bytes, Form::carry}, data.data());
     const Message& message = pair.observe();
-    CHECK(message.by_reference);
-    CHECK(message.data == data.data());
+    if (message.by_reference) {  // the memory itself is seen, until it is released
+      REQUIRE(spaces == Spaces::one);
+      CHECK(message.data == data.data());
+      CHECK(pair.sender->returned() == number - 1);
+    }
     CHECK(message.head.bytes == bytes);
+    CHECK(message.head.form == Form::carry);
     CHECK(holds(message.data, bytes, number));
-    CHECK(pair.sender->released() == number - 1);
     pair.receiver->release();
-    wait_until(subject, [&] { return pair.sender->released() == number; });
+    wait_until(subject, [&] { return pair.sender->returned() == number; });
   }
+}
+
+/// Memory that was lent is seen as it was until it is back, however much is under way.
+inline void check_lending(const Subject& subject, Spaces spaces) {
+  Pair pair(subject, spaces);
+  if (!pair.sender->references()) return;
+  const std::size_t bytes = pair.sender->payload_limit();
+  std::vector<std::vector<std::byte>> rooms(2 * pair.shape.slots, std::vector<std::byte>(bytes));
+  std::uint64_t taken = 0;
+  for (std::uint64_t number = 1; number <= 200;) {
+    std::vector<std::byte>& room = rooms[number % rooms.size()];
+    const bool is_back = number <= rooms.size() || pair.sender->returned() >= number - rooms.size();
+    if (is_back && pair.sender->try_acquire(0) != nullptr) {
+      fill(room.data(), bytes, number++);
+      pair.sender->publish_reference({digest, bytes, Form::dtype}, room.data());
+      continue;
+    }
+    subject.system->yield();
+    if (taken + 1 == number) continue;  // what it lacks is on its way
+    REQUIRE(holds(pair.observe().data, bytes, ++taken));
+    pair.receiver->release();
+  }
+  for (; taken < 200; pair.receiver->release()) REQUIRE(holds(pair.observe().data, bytes, ++taken));
+  wait_until(subject, [&] { return pair.sender->returned() == 200; });
+  wait_until(subject, [&] { return pair.sender->flushed(); });
 }
 
 /// Puts and sends of one channel stay in order, and each put fills the oldest window.
@@ -248,6 +274,60 @@ inline void check_windows(const Subject& subject, Spaces spaces) {
   }
 }
 
+/// A message comes where it was wanted if it is the expected one, else as always.
+inline void check_aims(const Subject& subject, Spaces spaces) {
+  Pair pair(subject, spaces);
+  if (!pair.receiver->aims()) return;  // an ability that a transport may lack
+  std::vector<std::byte> wanted(65'536 + 1);
+  std::uint64_t number = 0;
+  int landed = 0;
+  for (int round = 0; round < 12; ++round) {
+    for (const std::size_t bytes : sizes) {
+      ++number;
+      // Early, or after what comes has come perhaps; of another size, call or form now and then.
+      const bool early = mix(number) % 4 != 0, fits = mix(number) % 3 != 0;
+      const MessageHead expected{mix(number) % 7 == 0 ? digest + 1 : digest,
+                                 fits ? bytes : bytes + 1, Form::dtype};
+      const Form form = mix(number) % 5 == 0 ? Form::carry : Form::dtype;
+      const auto sent = [&] { pair.send(bytes, form); };
+      std::fill(wanted.begin(), wanted.end(), std::byte{0x5a});
+      if (!early) sent();
+      pair.receiver->aim(expected, wanted.data());
+      if (early) sent();
+      const Message& message = pair.observe();
+      REQUIRE(message.head.bytes == bytes);
+      REQUIRE(holds(message.data, bytes, number));
+      const bool at_place = bytes > 0 && message.data == wanted.data();
+      landed += at_place;
+      CHECK(message.by_reference == at_place);
+      const bool may = fits && expected.digest == digest && form == Form::dtype;
+      if (at_place) CHECK(may);
+      const std::size_t first_clean = at_place ? bytes : 0;
+      CHECK(std::all_of(wanted.begin() + static_cast<std::ptrdiff_t>(first_clean), wanted.end(),
+                        [](std::byte byte) { return byte == std::byte{0x5a}; }));
+      pair.receiver->release();
+    }
+  }
+  CHECK(landed > 0);
+}
+
+/// Memory that is named while a message waits is for that one, not for those behind it.
+inline void check_aim_at_what_has_come(const Subject& subject) {
+  Pair pair(subject, Spaces::apart);
+  constexpr std::size_t bytes = 1'000;
+  std::vector<std::vector<std::byte>> wanted(4, std::vector<std::byte>(bytes));
+  for (std::size_t i = 0; i < wanted.size(); ++i) pair.send(bytes);
+  pair.observe();
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    pair.receiver->aim({digest, bytes, Form::dtype}, wanted[i].data());
+    const Message& message = pair.observe();
+    REQUIRE(holds(message.data, bytes, i + 1));
+    for (std::size_t other = 0; other < wanted.size(); ++other)
+      if (other != i) CHECK(message.data != wanted[other].data());
+    pair.receiver->release();
+  }
+}
+
 inline void check_opening(const Subject& subject) {
   const ChannelShape shape;
   Arenas arenas(2, 16 << 20, Spaces::apart);
@@ -283,7 +363,8 @@ inline bool play(const Subject& subject, const Arenas& arenas, int rank, std::ui
   const auto transport = subject.make(arenas.setup(rank));
   const auto sender = transport->open_sender({1 - rank, 0}, shape);
   const auto receiver = transport->open_receiver({1 - rank, 0}, shape);
-  const Doorbell doorbell = arenas.doorbell(rank);
+  const Doorbell plain = arenas.doorbell(rank);
+  const Doorbell doorbell(*plain.word(), plain.descriptor(), transport->descriptor());
   System& system = *subject.system;
   const Time until = system.now() + std::chrono::seconds(60);
   std::uint64_t sent = 0, received = 0;
@@ -305,9 +386,9 @@ inline bool play(const Subject& subject, const Arenas& arenas, int rank, std::ui
     }
     return sent + received != before;
   };
-  while (sent < rounds || received < rounds) {
+  while (sent < rounds || received < rounds || !sender->flushed()) {
     if (advance()) continue;
-    doorbell.arm(DoorbellWord::on_futex);
+    doorbell.arm(kind_of_sleep({&doorbell, 1}));
     if (!advance()) system.park({&doorbell, 1}, until);
     doorbell.disarm();
     if (system.now() >= until) return false;
@@ -336,6 +417,9 @@ inline void check_channel(const Subject& subject) {
   for (const Spaces spaces : {Spaces::one, Spaces::apart}) {
     check_payloads(subject, spaces);
     check_windows(subject, spaces);
+    check_references(subject, spaces);
+    check_lending(subject, spaces);
+    check_aims(subject, spaces);
   }
   for (const std::uint32_t slots : {1u, 2u, 3u, 7u, 8u, 16u}) {
     check_credit(subject, slots, 8);
@@ -343,7 +427,7 @@ inline void check_channel(const Subject& subject) {
   }
   check_room_is_kept(subject);
   check_mismatch(subject);
-  check_references(subject);
+  check_aim_at_what_has_come(subject);
   check_opening(subject);
   if (subject.system != &machine()) return;
   check_processes(subject);

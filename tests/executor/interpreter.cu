@@ -114,6 +114,8 @@ class DeviceEngine {
     atomicAdd(&tokens[token], 1);
   }
 
+  __device__ bool lands(std::uint32_t) const { return false; }
+  __device__ void aim(std::uint32_t, std::byte*, std::uint64_t) {}
   __device__ Observed observe(std::uint32_t port) {
     End& end = ends[port];
     if (khoro::observe(end.channel->published) <= end.number) return {};

@@ -27,6 +27,11 @@ class MortalSender final : public WrappedSender {
     if (!fate_.dead()) released_ = inner_->released();
     return released_;
   }
+  std::uint64_t returned() noexcept override {
+    if (!fate_.dead()) returned_ = WrappedSender::returned();
+    return returned_;
+  }
+  bool flushed() noexcept override { return !fate_.dead() && inner_->flushed(); }
   const Window* try_window() noexcept override {
     return fate_.dead() ? nullptr : inner_->try_window();
   }
@@ -37,6 +42,7 @@ class MortalSender final : public WrappedSender {
  private:
   Fate& fate_;
   std::uint64_t released_ = 0;
+  std::uint64_t returned_ = 0;
 };
 
 class MortalReceiver final : public WrappedReceiver {

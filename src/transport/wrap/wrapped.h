@@ -4,6 +4,7 @@
 #include <memory>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "transport/transport.h"
 
@@ -23,6 +24,12 @@ class WrappedSender : public Sender {
   }
   std::uint64_t published() const noexcept override { return inner_->published(); }
   std::uint64_t released() noexcept override { return inner_->released(); }
+  // What a wrap makes of releases holds for the memory that comes back with them.
+  std::uint64_t returned() noexcept override {
+    return inner_->queues() ? inner_->returned() : released();
+  }
+  bool queues() const noexcept override { return inner_->queues(); }
+  bool flushed() noexcept override { return inner_->flushed(); }
   const Window* try_window() noexcept override { return inner_->try_window(); }
   void publish_put(const MessageHead& head) noexcept override { inner_->publish_put(head); }
   Status status() const noexcept override { return inner_->status(); }
@@ -41,6 +48,10 @@ class WrappedReceiver : public Receiver {
     return inner_->try_observe(digest);
   }
   void release() noexcept override { inner_->release(); }
+  bool aims() const noexcept override { return inner_->aims(); }
+  void aim(const MessageHead& expected, std::byte* data) noexcept override {
+    inner_->aim(expected, data);
+  }
   bool try_offer(const Window& window) noexcept override { return inner_->try_offer(window); }
 
  protected:
@@ -60,8 +71,11 @@ class WrappedTransport : public Transport {
   std::unique_ptr<Receiver> open_receiver(const ChannelName& name, ChannelShape shape) override {
     return around(inner_->open_receiver(name, shape), name);
   }
+  int descriptor() const noexcept override { return inner_->descriptor(); }
+  void drain(System& system, Duration most) noexcept override { inner_->drain(system, most); }
   std::uint64_t bytes_held() const noexcept override { return inner_->bytes_held(); }
   std::uint64_t bytes_sent() const noexcept override { return inner_->bytes_sent(); }
+  std::vector<std::uint64_t> bytes_by_stripe() const override { return inner_->bytes_by_stripe(); }
 
  protected:
   virtual std::unique_ptr<Sender> around(std::unique_ptr<Sender> inner,
