@@ -81,7 +81,7 @@ bool Meeting::send_members(Visitor& visitor, Time now) {
     if (index++ < visitor.next_member) continue;
     if (count == most_records) break;
     MemberRecord& record = records[count++];
-    record = {static_cast<std::uint32_t>(rank), 0, shown.process};
+    record = {static_cast<std::uint32_t>(rank), 0, shown.process, shown.address};
     auto add = [&](HasDescriptor bit, const Descriptor& descriptor) {
       if (!descriptor) return;
       record.descriptors |= bit;

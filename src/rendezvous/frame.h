@@ -9,6 +9,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "base/interfaces.h"
 #include "rendezvous/hmac.h"
 
 namespace khoro {
@@ -24,6 +25,7 @@ namespace khoro {
 ///     facts ...                        ->     (all ranks are here)
 ///                                      <-     members, their descriptors
 ///     received                         ->     (until everybody knows everybody)
+///                                             (ranks that want stripes connect them: stripes.h)
 ///     prepared                         ->     (all ranks are prepared)
 ///                                      <-     complete
 ///
@@ -46,8 +48,8 @@ enum class FrameKind : std::uint8_t {
 
 /// Versions that this library speaks. The first twelve bytes of a frame and the frames hello and
 /// failure keep their meaning in every version, so that two that cannot talk can say so.
-inline constexpr std::uint16_t lowest_version = 1;
-inline constexpr std::uint16_t highest_version = 1;
+inline constexpr std::uint16_t lowest_version = 2;
+inline constexpr std::uint16_t highest_version = 2;
 
 struct Frame {
   static constexpr char expected_magic[4] = {'K', 'h', 'o', '\n'};
@@ -110,6 +112,15 @@ struct Hello {
   std::uint32_t reserved;
   Nonce nonce;
 };
+/// The greeting of a stripe, whose handshake goes on as the rendezvous' does.
+struct StripeHello {
+  std::uint64_t communicator;
+  std::uint32_t from;
+  std::uint32_t to;
+  std::uint32_t stripe;
+  std::uint32_t stripes;
+  Nonce nonce;
+};
 struct Challenge {
   Nonce nonce;
 };
@@ -124,6 +135,7 @@ struct Introduced {
   std::int64_t milliseconds_left;  // until the joiner's deadline
   std::uint32_t descriptors;       // HasDescriptor bits, in this order
   std::uint32_t reserved;
+  SocketAddress address;  // where its stripes are to be connected to; none if it wants none
 };
 struct Declined {
   std::uint32_t rank;
@@ -136,20 +148,31 @@ struct MemberRecord {
   std::uint32_t rank;
   std::uint32_t descriptors;
   std::uint64_t process;
+  SocketAddress address;
 };
 inline constexpr std::size_t most_records = Frame::payload_bytes / sizeof(MemberRecord);
 /// The payload of `failure` is an i32 code followed by text.
 inline constexpr std::size_t code_bytes = 4;
 
+/// What a proof is good for, and nothing else.
+enum class ProofOf : std::uint8_t { joiner, host, caller, called };
+
+inline std::string_view label_of(ProofOf what) noexcept {
+  constexpr std::string_view labels[] = {"khoro rendezvous joiner", "khoro rendezvous host",
+                                         "khoro stripe caller", "khoro stripe called"};
+  return labels[static_cast<std::size_t>(what)];
+}
+
 /// What the two sides prove to have seen. Covers both frames whole, so versions, rank,
-/// communicator and both nonces.
-inline Digest joiner_proof(const Key& key, const Frame& hello, const Frame& challenge) noexcept {
-  return hmac(key, {bytes_of("khoro rendezvous joiner"), bytes_of(hello), bytes_of(challenge)});
+/// communicator and both nonces. The side that greets says joiner or caller.
+inline Digest joiner_proof(const Key& key, const Frame& hello, const Frame& challenge,
+                           ProofOf what = ProofOf::joiner) noexcept {
+  return hmac(key, {bytes_of(label_of(what)), bytes_of(hello), bytes_of(challenge)});
 }
 inline Digest host_proof(const Key& key, const Frame& hello, const Frame& challenge,
-                         const Frame& proof) noexcept {
-  return hmac(key, {bytes_of("khoro rendezvous host"), bytes_of(hello), bytes_of(challenge),
-                    bytes_of(proof)});
+                         const Frame& proof, ProofOf what = ProofOf::host) noexcept {
+  return hmac(key,
+              {bytes_of(label_of(what)), bytes_of(hello), bytes_of(challenge), bytes_of(proof)});
 }
 
 }  // namespace khoro

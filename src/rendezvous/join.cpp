@@ -10,6 +10,7 @@
 #include "base/system.h"
 #include "rendezvous/frame.h"
 #include "rendezvous/membership.h"
+#include "rendezvous/stripes.h"
 #include "rendezvous/visitor.h"
 
 namespace khoro {
@@ -97,6 +98,8 @@ class Conversation {
   }
 
   std::vector<Descriptor>& descriptors() { return descriptors_; }
+  /// Readable when the host has said something.
+  int descriptor() const noexcept { return socket_.number(); }
 
   /// As much as it may be: the host has limits of its own.
   std::int64_t milliseconds_left() const {
@@ -219,7 +222,8 @@ void introduce(Conversation& host, const Guest& guest) {
                         mine.process,
                         host.milliseconds_left(),
                         0,
-                        0};
+                        0,
+                        guest.listener.address};
   auto add = [&](HasDescriptor bit, const Descriptor& descriptor) {
     if (!descriptor) return;
     introduced.descriptors |= bit;
@@ -246,6 +250,7 @@ void take_members(Conversation& host, const Frame& frame, int ranks, Membership&
     Introduction member;
     member.rank = static_cast<int>(record.rank);
     member.process = record.process;
+    member.address = record.address;
     auto take = [&](HasDescriptor bit, Descriptor& into) {
       if (!(record.descriptors & bit)) return;
       if (next == host.descriptors().end()) host.host_is_strange();
@@ -257,6 +262,23 @@ void take_members(Conversation& host, const Frame& frame, int ranks, Membership&
     membership.members.push_back(std::move(member));
   }
   host.descriptors().clear();
+}
+
+Stripes meet_on_stripes(const UniqueId& id, const Guest& guest, const Until& until,
+                        Conversation& host, const Membership& membership) {
+  std::vector<SocketAddress> addresses;
+  for (const Introduction& member : membership.members) {
+    if (member.address.family == SocketAddress::none)
+      throw Error(Code::remote_error,
+                  fmt::format("rank {} does not say where it can be reached", member.rank));
+    addresses.push_back(member.address);
+  }
+  const auto hear = [&host] {
+    host.receive(0);  // it may only say that the meeting has failed
+    host.host_is_strange();
+  };
+  return connect_stripes({id, guest.introduction.rank, guest.stripes, guest.listener,
+                          std::move(addresses), until, host.descriptor(), hear});
 }
 
 void check(const Guest& guest) {
@@ -284,6 +306,7 @@ Membership join(const UniqueId& id, Guest guest, const Until& until, const Prepa
       take_members(host, frame, ranks, membership);
       host.send(Frame::make(FrameKind::received));
     }
+    if (guest.stripes > 0) membership.stripes = meet_on_stripes(id, guest, until, host, membership);
     // The host sends everything of the others and nothing of one's own.
     auto& own = membership.members[static_cast<std::size_t>(guest.introduction.rank)];
     own = std::move(guest.introduction);

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/time.h"
+#include "rendezvous/listener.h"
 #include "rendezvous/unique_id.h"
 
 namespace khoro {
@@ -24,12 +25,19 @@ struct Introduction {
   Descriptor doorbell;
   /// In a membership only the lowest rank of each other process has it, and no rank of one's own.
   Descriptor pidfd;
+  /// Where the rank listens for the stripes of others; none if it wants none.
+  SocketAddress address = {};
 };
+
+/// The connected sockets of one rank: by the other rank, then by stripe. Empty where there are
+/// none.
+using Stripes = std::vector<std::vector<Descriptor>>;
 
 /// Everybody that joined, by rank, with their descriptors. The owner of the membership owns them.
 struct Membership {
   std::uint64_t communicator = 0;  // the same on all ranks, unlike any other communicator's
   std::vector<Introduction> members;
+  Stripes stripes = {};  // of the rank that joined
 };
 
 /// Who wants to join, and what must be the same on all ranks: lines "name=value", 3,840 bytes at
@@ -38,6 +46,9 @@ struct Guest {
   int ranks = 0;
   Introduction introduction;
   std::string facts;
+  /// So many sockets are connected to each other rank, which wants as many; with a listener.
+  int stripes = 0;
+  Listener listener = {};
 };
 
 /// What a rank does with everybody's descriptors before init succeeds anywhere; may throw.
@@ -52,13 +63,13 @@ struct Until {
   const Interrupt* interrupt;
 };
 
-/// Meets the other ranks under `id`: authenticates both ways, hands over the guest's introduction
-/// and receives everybody's. A `Meeting` serves at the other end. Blocks until all ranks have come
-/// and prepared. Any thread; each rank once. Throws `Error`, on all ranks alike where it concerns
-/// all: timeout naming the ranks that did not come, peer_died naming the one that left, aborted
-/// naming the one that was interrupted, remote_error with the reason of the rank whose `prepare`
-/// threw or that declined, mismatch for facts, invalid_argument for a rank that was there already
-/// or unequal sizes.
+/// Meets the other ranks under `id`: authenticates both ways, hands over the guest's introduction,
+/// receives everybody's and connects the stripes. A `Meeting` serves at the other end. Blocks until
+/// all ranks have come and prepared. Any thread; each rank once. Throws `Error`, on all ranks alike
+/// where it concerns all: timeout naming the ranks that did not come, peer_died naming the one that
+/// left, aborted naming the one that was interrupted, remote_error with the reason of the rank
+/// whose `prepare` threw or that declined, mismatch for facts, invalid_argument for a rank that was
+/// there already or unequal sizes.
 Membership join(const UniqueId& id, Guest guest, const Until& until, const Prepare& prepare = {});
 
 /// Says, in place of join(), why this rank does not come: the others fail at once rather than at

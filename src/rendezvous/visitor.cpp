@@ -77,6 +77,7 @@ std::optional<Refusal> take_introduction(Visitor& visitor, const Frame& frame,
   Introduction& introduction = visitor.introduction;
   introduction.rank = visitor.rank;
   introduction.process = introduced.process;
+  introduction.address = introduced.address;
   std::size_t next = 0;
   auto take = [&](HasDescriptor bit, Descriptor& into) {
     if ((introduced.descriptors & bit) && next < descriptors.size())
