@@ -4,12 +4,14 @@
 #include <algorithm>
 
 #include "transport/shm/shm.h"
+#include "transport/tcp/tcp.h"
 
 namespace khoro {
 namespace {
 
 constexpr TransportRow rows[] = {
     {"shm", make_shm},
+    {"tcp", make_tcp, true},
 };
 
 }  // namespace

@@ -13,6 +13,8 @@ struct TransportRow {
   std::string_view name;
   /// Throws `Error`.
   std::unique_ptr<Transport> (*make)(const TransportSetup& setup);
+  /// It reaches no endpoint without its sockets.
+  bool uses_sockets = false;
 };
 
 /// All transports, the fastest first. Adding one means adding one line here.

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "base/descriptor.h"
 #include "base/doorbell.h"
 #include "base/shared_memory.h"
+#include "support/sockets.h"
 #include "transport/transport.h"
 
 namespace khoro::test {
@@ -16,11 +20,12 @@ namespace khoro::test {
 /// and still have the ranks treat each other as processes.
 enum class Spaces { one, apart };
 
-/// The memory and doorbells of a few ranks, as a rendezvous would have handed them round: made
-/// before any fork, so that every process has all of them.
+/// The memory, doorbells and sockets of a few ranks, as a rendezvous would have handed them round:
+/// made before any fork, so that every process has all of them.
 class Arenas {
  public:
   static constexpr std::uint64_t area_offset = 4096;
+  static constexpr int stripes = 3;
 
   Arenas(int ranks, std::uint64_t area_bytes, Spaces spaces) : area_bytes_(area_bytes) {
     for (int rank = 0; rank < ranks; ++rank) {
@@ -30,6 +35,9 @@ class Arenas {
       made.mapping = Mapping::open(made.memory.number(), area_offset + area_bytes, label);
       made.event = make_doorbell_descriptor();
       made.process = spaces == Spaces::one ? 1 : static_cast<std::uint64_t>(rank) + 1;
+      for (int lower = 0; lower < rank; ++lower)
+        for (int stripe = 0; stripe < stripes; ++stripe)
+          sockets_[{lower, rank}].push_back(socket_pair());
     }
   }
 
@@ -48,9 +56,22 @@ class Arenas {
     TransportSetup setup{rank, {}, area_offset, area_bytes_};
     for (int each = 0; each < static_cast<int>(ranks_.size()); ++each) {
       const Rank& of = ranks_.at(static_cast<std::size_t>(each));
-      setup.endpoints.push_back({each, of.process, of.memory.number(), doorbell(each)});
+      setup.endpoints.push_back({each, of.process, of.memory.number(), doorbell(each), {}});
+      for (int stripe = 0; each != rank && stripe < stripes; ++stripe)
+        setup.endpoints.back().sockets.push_back(socket(rank, each, stripe));
     }
     return setup;
+  }
+
+  /// The end of `rank` of a stripe between two ranks, to spoil.
+  int socket(int rank, int peer, int stripe) const {
+    const auto& both = sockets_.at({std::min(rank, peer), std::max(rank, peer)});
+    return both.at(static_cast<std::size_t>(stripe)).at(rank < peer ? 0 : 1).number();
+  }
+  /// Closes what `rank` has, as its end would.
+  void hang_up(int rank, int peer) {
+    for (auto& ends : sockets_.at({std::min(rank, peer), std::max(rank, peer)}))
+      ends.at(rank < peer ? 0 : 1) = Descriptor();
   }
 
  private:
@@ -62,6 +83,8 @@ class Arenas {
   };
 
   std::vector<Rank> ranks_;
+  std::map<std::pair<int, int>, std::vector<std::array<Descriptor, 2>>>
+      sockets_;  // the lower first
   std::uint64_t area_bytes_;
 };
 
