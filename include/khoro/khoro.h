@@ -265,10 +265,14 @@ typedef struct {
   uint64_t bytesHeld;   /* of memory that this rank owns for it; a page counts once it is used */
   uint64_t
       bytesSent; /* written for other ranks, headers included; what they read in place is not */
-  char transports[64]; /* in use: "shm" */
+  char transports[64];      /* in use: "shm", "tcp" */
+  uint64_t stripes;         /* sockets to each other rank; 0 where no message goes over sockets */
+  uint64_t stripeBytes[16]; /* of bytesSent, what went over stripe 0, 1, ... to all ranks */
 } khoroStatistics_t;
-#define KHORO_STATISTICS_INITIALIZER \
-  { sizeof(khoroStatistics_t), 0, 0, 0, "" }
+#define KHORO_STATISTICS_INITIALIZER                 \
+  {                                                  \
+    sizeof(khoroStatistics_t), 0, 0, 0, "", 0, { 0 } \
+  }
 
 /* Local, thread-safe; calls of the communicator do not wait for it. Results: khoroSuccess,
  * khoroInvalidArgument, khoroInvalidUsage while it is being made. */

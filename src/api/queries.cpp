@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <exception>
+#include <iterator>
 #include <string>
 
 #include "api/guard.h"
@@ -125,7 +127,9 @@ khoroResult_t khoroCommRevoke(khoroComm_t comm, int flags) {
 khoroResult_t khoroCommQuery(khoroComm_t comm, khoroStatistics_t* statistics) {
   return guard([&] {
     khoro::check_out(statistics, "statistics");
-    if (statistics->size != sizeof(khoroStatistics_t))
+    // Programs that were built before there were stripes have less.
+    const bool knows_stripes = statistics->size == sizeof(khoroStatistics_t);
+    if (!knows_stripes && statistics->size != offsetof(khoroStatistics_t, stripes))
       throw Error(Code::invalid_argument,
                   fmt::format("the size of statistics is {} and not {}; start from "
                               "KHORO_STATISTICS_INITIALIZER",
@@ -137,6 +141,11 @@ khoroResult_t khoroCommQuery(khoroComm_t comm, khoroStatistics_t* statistics) {
     const std::size_t length =
         now.transports.copy(statistics->transports, sizeof statistics->transports - 1);
     statistics->transports[length] = 0;
+    if (!knows_stripes) return;
+    statistics->stripes = now.bytes_by_stripe.size();
+    auto* const end = std::copy(now.bytes_by_stripe.begin(), now.bytes_by_stripe.end(),
+                                std::begin(statistics->stripeBytes));
+    std::fill(end, std::end(statistics->stripeBytes), 0);
   });
 }
 

@@ -47,6 +47,10 @@ struct Settings {
   std::int64_t init_deadline_ms;
   std::int64_t slots;
   std::int64_t slot_bytes;
+  std::string transport;
+  std::int64_t tcp_stripes;
+  std::string socket_interfaces;
+  std::string socket_family;
   std::int64_t tag_buffer;
   std::string algorithm;
   std::string determinism;

@@ -7,15 +7,16 @@
 
 #include "base/settings.h"
 #include "executor/execution.h"
-#include "transport/transport.h"
+#include "transport/registry.h"
 
 namespace khoro {
 
-/// The shape of every channel of a communicator.
-inline ChannelShape shape_of(const Settings& settings) noexcept {
-  return {static_cast<std::uint32_t>(settings.slots),
-          static_cast<std::uint32_t>(settings.slot_bytes)};
-}
+/// The transport of all ranks of a communicator, which is what they all set.
+const TransportRow& transport_of(const Settings& settings);
+
+/// The shape of every channel of a communicator. Over sockets a message costs system calls, so it
+/// may be longer.
+ChannelShape shape_of(const Settings& settings);
 
 /// The open ends of one rank's channels, by peer and index. Opens an end when it is first asked for
 /// and keeps it. Borrows the transport. Thread-compatible.

@@ -21,6 +21,9 @@ std::uint32_t digest(std::uint64_t base, std::uint64_t number) noexcept {
   return static_cast<std::uint32_t>(x >> 32);
 }
 
+/// A peer that takes nothing in for so long may lose what this rank has sent it last.
+constexpr Duration most_to_drain = std::chrono::seconds(10);
+
 /// No call that was found good has it.
 constexpr Reduction no_reduction{255};
 
@@ -68,20 +71,24 @@ Communicator::~Communicator() {
   watching_.reset();
   compare_histories();
   Residents::of_process().remove(*this);
+  close();
+}
+
+void Communicator::close() {
+  if (!stopped()) transport_->drain(*system_, most_to_drain);
   page_->close();
   peers_->ring();
 }
 
 void Communicator::finalize() {
   if (stopped()) throw_cause();
-  page_->close();
-  peers_->ring();
+  close();
 }
 
 Communicator::Statistics Communicator::statistics() const {
   const std::uint64_t kept = kept_bytes_.load(std::memory_order_relaxed);
   return {page_->calls(), channel_area_offset + transport_->bytes_held() + kept,
-          transport_->bytes_sent(), std::string(transport_->name())};
+          transport_->bytes_sent(), std::string(transport_->name()), transport_->bytes_by_stripe()};
 }
 
 void Communicator::run(const Call& call) {

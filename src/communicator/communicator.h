@@ -162,6 +162,7 @@ class Communicator {
     std::uint64_t bytes_held = 0;   // memory with pages behind it that this rank owns
     std::uint64_t bytes_sent = 0;
     std::string transports;
+    std::vector<std::uint64_t> bytes_by_stripe;  // empty where there are no stripes
   };
   /// Thread-safe.
   Statistics statistics() const;
@@ -196,6 +197,8 @@ class Communicator {
   Outbox& outbox(int peer);
   Inbox& inbox(int peer);
   TagChannel open_tag_channel(int peer, bool sends);
+  /// Tells the peers that this rank has left, once all that it sent is on its way.
+  void close();
   /// advance() of what has no execution.
   Progress advance_apart(Operation& operation) noexcept;
   Progress advance_tagged(Operation& operation) noexcept;
@@ -230,6 +233,8 @@ class Communicator {
   /// examine(), where there is memory for words.
   bool look(std::span<Operation* const> operations, Time now);
   bool peer_has_left(Operation& operation);
+  /// Fails because a peer that the operation needs has left.
+  void miss(const Operation& operation, int peer) noexcept;
   bool compare(std::span<Operation* const> operations, Time now);
   void time_out(const Operation& operation);
   std::optional<Finding> compare_records(const Operation& operation) const;

@@ -137,6 +137,7 @@ void Communicator::fail(const Operation& operation) noexcept {
   if (hear()) return;
   const Status status = operation.execution->status();
   const int peer = waited_for(operation);
+  if (status == Status::closed && peer >= 0 && peers_->closed(peer)) return miss(operation, peer);
   if (status == Status::closed) return poison(cause_in(operation, Code::peer_died, peer));
   try {
     if (status == Status::mismatch)
@@ -247,16 +248,21 @@ bool Communicator::peer_has_left(Operation& operation) {
     operation.left = peer;
     return false;
   }
-  poison(
-      cause_in(operation, Code::remote_error, peer),
-      fmt::format("{} needs {}, which has left the communicator; {} before it destroys its "
-                  "communicator: here {}",
-                  title(operation.call.signature, operation.number, operation.call.tag),
-                  peers_->who(peer),
-                  operation.call.signature.point_to_point() ? "each end of a message must be called"
-                                                            : "every rank must make the same calls",
-                  describe(operation.call.signature, operation.call.tag)));
+  miss(operation, peer);
   return true;
+}
+
+void Communicator::miss(const Operation& operation, int peer) noexcept {
+  const Signature& signature = operation.call.signature;
+  poison(cause_in(operation, Code::remote_error, peer), worded([&] {
+           return fmt::format(
+               "{} needs {}, which has left the communicator; {} before it destroys its "
+               "communicator: here {}",
+               title(signature, operation.number, operation.call.tag), peers_->who(peer),
+               signature.point_to_point() ? "each end of a message must be called"
+                                          : "every rank must make the same calls",
+               describe(signature, operation.call.tag));
+         }));
 }
 
 bool Communicator::compare(std::span<Operation* const> operations, Time now) {

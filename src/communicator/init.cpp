@@ -11,6 +11,7 @@
 #include "base/system.h"
 #include "communicator/process.h"
 #include "communicator/seat.h"
+#include "rendezvous/stripes.h"
 #include "topology/topology.h"
 #include "transport/shm/planted_race.h"
 
@@ -84,7 +85,8 @@ Arrival::Arrival(const Place& place, const Settings& settings)
     : id_(place.id),
       settings_(settings),
       seat_(place.rank, place.ranks, settings),
-      guest_{place.ranks, seat_.introduction(), facts(settings, place.ranks)} {
+      guest_{place.ranks, seat_.introduction(), facts(settings, place.ranks), seat_.stripes(),
+             seat_.listener()} {
   guest_.introduction.pidfd = Process::self().open_pidfd();
 }
 
@@ -101,8 +103,9 @@ std::unique_ptr<Communicator> Arrival::meet(const Interrupt* interrupt) {
   const Until until(deadline_of_init(settings_), interrupt);
   try {
     khoro::join(id_, std::move(guest_), until, [&](Membership& membership) {
-      communicator =
-          seat_.join(std::make_shared<const Membership>(std::move(membership)), settings_);
+      Stripes stripes = std::move(membership.stripes);
+      communicator = seat_.join(std::make_shared<const Membership>(std::move(membership)),
+                                std::move(stripes), settings_);
     });
   } catch (const Error& error) {
     // The host may not have heard of this rank yet.
@@ -150,13 +153,19 @@ std::vector<std::unique_ptr<Communicator>> init_all_host(int ranks) {
   const Settings settings = settings_for();
   std::vector<Seat> seats;
   std::vector<Introduction> members;
+  std::vector<Listener> listeners;
   for (int rank = 0; rank < ranks; ++rank) {
     seats.emplace_back(rank, ranks, settings);
     members.push_back(seats.back().introduction());
+    listeners.push_back(seats.back().listener());
   }
+  std::vector<Stripes> stripes(seats.size());
+  if (seats.front().stripes() > 0)
+    stripes = connect_stripes_within(listeners, seats.front().stripes());
   const auto membership = std::make_shared<const Membership>(join_directly(std::move(members)));
   std::vector<std::unique_ptr<Communicator>> made;
-  for (const Seat& seat : seats) made.push_back(seat.join(membership, settings));
+  for (std::size_t rank = 0; rank < seats.size(); ++rank)
+    made.push_back(seats[rank].join(membership, std::move(stripes[rank]), settings));
   return made;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/interfaces.h"
 #include "communicator/channel_table.h"
 #include "communicator/log_witness.h"
 #include "communicator/process.h"
@@ -36,7 +37,11 @@ int cores() noexcept {
 struct Anchors {
   std::vector<Mapping> mappings;
   std::shared_ptr<const Membership> membership;
+  Stripes stripes;
 };
+
+/// A look at a socket is a system call, which takes as long as twenty looks at memory.
+constexpr int spins_on_sockets = Patience().spins / 20;
 
 /// The control thread, and what it looks at for one communicator.
 struct Watching {
@@ -100,7 +105,9 @@ RankPage& page_of(const Introduction& peer, int ranks, const Mapping& mapping) {
 Seat::Seat(int rank, int ranks, const Settings& settings)
     : rank_(rank),
       ranks_(ranks),
-      area_bytes_(shm::area_bytes(ranks, channels_per_peer, shape_of(settings))),
+      area_bytes_(transport_of(settings).uses_sockets
+                      ? 0
+                      : shm::area_bytes(ranks, channels_per_peer, shape_of(settings))),
       memory_(make_shared_memory(fmt::format("khoro rank {}", rank),
                                  channel_area_offset + area_bytes_)),
       doorbell_(make_doorbell_descriptor()) {
@@ -114,6 +121,13 @@ Seat::Seat(int rank, int ranks, const Settings& settings)
   const Mapping mapping = Mapping::open(memory_.number(), channel_area_offset + area_bytes_,
                                         fmt::format("shared memory of rank {}", rank));
   new (mapping.bytes().data()) RankPage(identity);
+  if (transport_of(settings).uses_sockets && ranks > 1) {
+    stripes_ = static_cast<int>(settings.tcp_stripes);
+    listener_ = listen_for_stripes(settings.socket_interfaces, settings.socket_family);
+  } else if (!settings.socket_interfaces.empty()) {
+    // A mistake in it shall not wait for the first job that needs a socket.
+    usable_interfaces(interfaces_present(), settings.socket_interfaces, settings.socket_family);
+  }
 }
 
 Introduction Seat::introduction() noexcept {
@@ -126,7 +140,7 @@ Introduction Seat::introduction() noexcept {
 }
 
 std::unique_ptr<Communicator> Seat::join(std::shared_ptr<const Membership> membership,
-                                         const Settings& settings) const {
+                                         Stripes stripes, const Settings& settings) const {
   Communicator::Parts parts;
   auto anchors = std::make_shared<Anchors>();
   std::vector<Peers::Member> members;
@@ -142,17 +156,23 @@ std::unique_ptr<Communicator> Seat::join(std::shared_ptr<const Membership> membe
     const Doorbell doorbell(page.doorbell(), peer.doorbell.number());
     members.push_back(
         {&page, doorbell, page.identity().pid, peer.process == Process::self().number()});
-    setup.endpoints.push_back({peer.rank, peer.process, peer.memory.number(), doorbell});
+    setup.endpoints.push_back({peer.rank, peer.process, peer.memory.number(), doorbell, {}});
+    if (!stripes.empty())
+      for (const Descriptor& stripe : stripes[static_cast<std::size_t>(peer.rank)])
+        setup.endpoints.back().sockets.push_back(stripe.number());
   }
 
   parts.identity = membership->communicator;
   parts.settings = settings;
   parts.system = &machine();
-  parts.doorbell = members[static_cast<std::size_t>(rank_)].doorbell;
+  parts.transport = transport_of(settings).make(setup);
+  const Doorbell& own = members[static_cast<std::size_t>(rank_)].doorbell;
+  parts.doorbell = Doorbell(*own.word(), own.descriptor(), parts.transport->descriptor());
   parts.peers = std::make_unique<Peers>(rank_, std::move(members));
-  parts.transport = transports().front().make(setup);
+  if (parts.doorbell.besides() >= 0) parts.patience.spins = spins_on_sockets;
   if (ranks_ > cores()) parts.patience.spins = 0;
   anchors->membership = membership;
+  anchors->stripes = std::move(stripes);
   const int memory = membership->members[static_cast<std::size_t>(rank_)].memory.number();
   parts.witness = witness_of(settings, {parts.identity, rank_, ranks_}, memory, pages, anchors);
   parts.anchors = std::move(anchors);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 
 #include "base/descriptor.h"
 #include "base/settings.h"
@@ -20,11 +21,15 @@ class Seat {
 
   /// Hands over the descriptors, to be shown to the others; no pidfd. Once.
   Introduction introduction() noexcept;
+  /// How many sockets this rank wants to each other one, and where it waits for them. Once.
+  int stripes() const noexcept { return stripes_; }
+  Listener listener() noexcept { return std::move(listener_); }
 
-  /// Takes part with everybody who was introduced, this rank among them; ranks of one process may
-  /// share a membership, which lives as long as the communicator. Throws `Error`, naming the rank
+  /// Takes part with everybody who was introduced, this rank among them, and with its stripes to
+  /// them; ranks of one process may share a membership, of which the stripes are not used. All that
+  /// lives as long as the communicator. Throws `Error`, naming the rank
   /// whose memory is not what a correct rank shows.
-  std::unique_ptr<Communicator> join(std::shared_ptr<const Membership> membership,
+  std::unique_ptr<Communicator> join(std::shared_ptr<const Membership> membership, Stripes stripes,
                                      const Settings& settings) const;
 
  private:
@@ -33,6 +38,8 @@ class Seat {
   std::uint64_t area_bytes_;
   Descriptor memory_;
   Descriptor doorbell_;
+  int stripes_ = 0;
+  Listener listener_;
 };
 
 }  // namespace khoro

@@ -6,7 +6,8 @@
 static khoroStatistics_t ask(khoroComm_t comm) {
   khoroStatistics_t statistics = KHORO_STATISTICS_INITIALIZER;
   OK(khoroCommQuery(comm, &statistics));
-  CHECK(strcmp(statistics.transports, "shm") == 0);
+  const char* const forced = getenv("KHORO_TRANSPORT");
+  CHECK(strcmp(statistics.transports, forced ? forced : "shm") == 0);
   return statistics;
 }
 
@@ -34,7 +35,8 @@ static void counts(khoroComm_t comm, int rank, int ranks) {
   if (rank == 0) CHECK(sent.bytesSent >= small.bytesSent + 8 * count);
   if (rank == 0) CHECK(sent.bytesSent < small.bytesSent + 9 * count); /* each byte once */
   /* Slots lie at the receiver, and they are fewer than the message is long. */
-  if (rank == 1) CHECK(sent.bytesHeld >= small.bytesHeld + 65536);
+  const int uses_slots = strcmp(sent.transports, "shm") == 0; /* sockets are read in place */
+  if (rank == 1 && uses_slots) CHECK(sent.bytesHeld >= small.bytesHeld + 65536);
   if (rank == 1) CHECK(sent.bytesHeld < small.bytesHeld + 8 * count);
   if (rank == 1) CHECK(sent.bytesSent < small.bytesSent + count);
   (void)ranks;

@@ -52,6 +52,7 @@ std::vector<std::string> environment_of(const Job& job, int index) {
       fmt::format("KHORO_KEY_FD={}", job.key),
       fmt::format("KHORO_RECORDER_FD={}", job.recorder),
   };
+  if (!job.transport.empty()) entries.push_back(fmt::format("KHORO_TRANSPORT={}", job.transport));
   const std::size_t own = entries.size();
   for (char** entry = environ; *entry; ++entry) {
     std::string_view name(*entry);

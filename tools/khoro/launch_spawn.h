@@ -16,8 +16,9 @@ struct Job {
   int processes = 1;
   int threads = 1;  // ranks that each process holds
   std::vector<std::string> command;
-  int key = -1;       // the descriptor that holds the job's key
-  int recorder = -1;  // the descriptor of the flight recorder's socket
+  int key = -1;           // the descriptor that holds the job's key
+  int recorder = -1;      // the descriptor of the flight recorder's socket
+  std::string transport;  // of KHORO_TRANSPORT; empty: what the environment says
   /// Where each process writes to files of its own; empty: to the launcher.
   std::string output_directory;
 

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/settings.h"
 #include "commands.h"
 #include "launch.h"
 
@@ -77,6 +78,18 @@ void add_run(CLI::App& program, int& status, std::vector<std::string> after_dash
   command->add_option("--threads", run->job.threads, "ranks that each process holds, one a thread")
       ->check(CLI::Range(1, 4096))
       ->type_name("T");
+  command
+      ->add_option("--transport", run->job.transport,
+                   "what carries the messages: sets KHORO_TRANSPORT for the ranks")
+      ->check([](const std::string& text) {
+        try {
+          Settings().choose("KHORO_TRANSPORT=" + text);
+        } catch (const Error& error) {
+          return std::string(error.what());
+        }
+        return std::string();
+      })
+      ->type_name("NAME");
   command->add_option("--timeout", run->timeout, "seconds after which the job is ended")
       ->check(CLI::Range(0.001, 1e8))
       // NaN is in every range.
