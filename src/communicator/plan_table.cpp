@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/own_reduction.h"
+#include "communicator/channel_table.h"
 #include "plan/image.h"
 #include "plan/text.h"
 
@@ -49,6 +50,7 @@ Lane recv_lane(int peer, int channel) { co_yield recv(peer, channel) | write(out
 PlanTable::PlanTable(int rank, int ranks, const Settings& settings, Ends& ends)
     : rank_(rank),
       topology_(Topology::one_machine(ranks)),
+      medium_(transport_of(settings).uses_sockets ? Medium::sockets : Medium::memory),
       slots_(static_cast<int>(settings.slots)),
       exact_(settings.determinism == "exact"),
       partials_(exact_ || settings.partials == "f32" ? Partials::f32 : Partials::dtype),
@@ -65,7 +67,7 @@ void PlanTable::check_slots_for_all() const {
   for (const Algorithm* row : algorithms()) {
     Collective collective{row->collective, topology_.ranks()};
     collective.rank_order = exact_ && collective.reduces();
-    const Choice choice = khoro::choose(collective, 0, topology_, slots_);
+    const Choice choice = khoro::choose(collective, 0, topology_, slots_, medium_);
     check_slots(*choice.algorithm, collective.ranks, slots_);
   }
 }
@@ -123,7 +125,7 @@ Choice PlanTable::choose(const Signature& signature, const Collective& collectiv
     choice.algorithm = forced_;
     choice.why = "forced by KHORO_ALGORITHM";
   } else {
-    choice = khoro::choose(collective, bytes_of(signature, collective), topology_, slots_);
+    choice = khoro::choose(collective, bytes_of(signature, collective), topology_, slots_, medium_);
   }
   choice.shape.slots = slots_;
   return choice;

@@ -57,6 +57,7 @@ class PlanTable {
 
   int rank_;
   Topology topology_;
+  Medium medium_;
   int slots_;
   /// Every reduction is folded in rank order.
   bool exact_;

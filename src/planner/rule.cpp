@@ -17,6 +17,10 @@ constexpr std::string_view in_rank_order = "exact: folds in rank order, and roun
 constexpr RuleRow rows[] = {
     {CollectiveKind::allreduce, 1, RuleRow::any_bytes, "one-shot", "one rank copies"},
     {CollectiveKind::allreduce, 8, 4 * kib, "one-shot", "one round, and the bytes are few"},
+    {CollectiveKind::allreduce, 2, 64 * kib, "one-shot", "one round, and of two no byte more",
+     false, true},
+    {CollectiveKind::allreduce, 8, 16 * kib, "one-shot", "a round over sockets costs system calls",
+     false, true},
     {CollectiveKind::allreduce, 8, 4 * mib, "two-shot", "two rounds, no byte more than a ring"},
     {CollectiveKind::allreduce, any, 256 * kib, "double-tree", "rounds grow as log P"},
     {CollectiveKind::allreduce, any, RuleRow::any_bytes, "ring",
@@ -56,8 +60,8 @@ bool can_do(const Algorithm& algorithm, const Collective& collective) noexcept {
          !(collective.rank_order && !algorithm.rank_order);
 }
 
-Choice choose(const Collective& collective, std::size_t bytes, const Topology&,
-              int slots) noexcept {
+Choice choose(const Collective& collective, std::size_t bytes, const Topology&, int slots,
+              Medium medium) noexcept {
   Choice choice;
   choice.shape.slots = slots;
   const auto take = [&](const RuleRow& row) {
@@ -67,7 +71,8 @@ Choice choose(const Collective& collective, std::size_t bytes, const Topology&,
            can_do(*choice.algorithm, collective);
   };
   const auto is_for = [&](const RuleRow& row) {
-    return row.collective == collective.kind && (collective.rank_order || !row.rank_order);
+    return row.collective == collective.kind && (collective.rank_order || !row.rank_order) &&
+           (medium == Medium::sockets || !row.over_sockets);
   };
   for (const RuleRow& row : rows)
     if (is_for(row) && collective.ranks <= row.most_ranks && bytes <= row.most_bytes && take(row))

@@ -2,12 +2,16 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string_view>
 
 #include "algorithms/algorithm.h"
 
 namespace khoro {
+
+/// What carries the messages, which is the same for all ranks of a communicator.
+enum class Medium : std::uint8_t { memory, sockets };
 
 /// One line of the default rule: what it is for, and what it takes.
 struct RuleRow {
@@ -21,6 +25,8 @@ struct RuleRow {
   std::string_view why;
   /// It is for those alone who ask for a fold in rank order.
   bool rank_order = false;
+  /// It is for ranks alone whose messages go over sockets.
+  bool over_sockets = false;
 };
 
 /// The default rule. Of the lines that fit a call the first one decides; one always fits.
@@ -43,7 +49,7 @@ bool can_do(const Algorithm& algorithm, const Collective& collective) noexcept;
 /// and runs with `slots`; if there is none, the last line that does, whatever it is for. Where no
 /// algorithm of the collective does, the choice is one that does not. Depends only on what all
 /// ranks know alike; `bytes` are those of the whole vector. Allocates nothing.
-Choice choose(const Collective& collective, std::size_t bytes, const Topology& topology,
-              int slots) noexcept;
+Choice choose(const Collective& collective, std::size_t bytes, const Topology& topology, int slots,
+              Medium medium = Medium::memory) noexcept;
 
 }  // namespace khoro

@@ -59,7 +59,8 @@ TEST_CASE("every line of the default rule names an algorithm and decides some ca
     Collective collective{row.collective, std::min(row.most_ranks, 1000)};
     collective.rank_order = row.rank_order;
     const Choice choice =
-        choose(collective, row.most_bytes, Topology::one_machine(collective.ranks), Shape{}.slots);
+        choose(collective, row.most_bytes, Topology::one_machine(collective.ranks), Shape{}.slots,
+               row.over_sockets ? Medium::sockets : Medium::memory);
     CHECK(choice.why == row.why);
     CHECK(choice.algorithm->name == row.algorithm);
   }
@@ -76,6 +77,22 @@ TEST_CASE("an allreduce is one-shot when small, a ring when large, a tree among 
   CHECK(name(8, (4 << 20) + 1) == "ring");
   CHECK(name(9, 8) == "double-tree");
   CHECK(name(64, 1 << 20) == "ring");
+}
+
+TEST_CASE("over sockets fewer rounds are worth more bytes", "[planner]") {
+  const auto name = [](Medium medium, int ranks, std::size_t bytes) {
+    const Collective collective{CollectiveKind::allreduce, ranks};
+    return choose(collective, bytes, Topology::one_machine(ranks), Shape{}.slots, medium)
+        .algorithm->name;
+  };
+  for (const Medium medium : {Medium::memory, Medium::sockets}) {
+    CHECK(name(medium, 8, 4096) == "one-shot");
+    CHECK(name(medium, 8, 16'385) == "two-shot");
+    CHECK(name(medium, 9, 8'192) == "double-tree");
+  }
+  CHECK(name(Medium::sockets, 2, 65'536) == "one-shot");
+  CHECK(name(Medium::sockets, 8, 16'384) == "one-shot");
+  CHECK(name(Medium::memory, 8, 16'384) == "two-shot");
 }
 
 TEST_CASE("who asks for a fold in rank order gets an algorithm that does it", "[planner]") {

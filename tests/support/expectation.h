@@ -31,14 +31,18 @@ class PlanBook {
   /// `settings` are those of every communicator, but for the algorithm.
   explicit PlanBook(const Settings& settings) : settings_(settings) {}
 
-  std::size_t slot_bytes() const { return static_cast<std::size_t>(settings_.slot_bytes); }
+  std::size_t slot_bytes() const {
+    const auto bytes = static_cast<std::size_t>(settings_.slot_bytes);
+    return medium() == Medium::sockets ? 2 * bytes : bytes;
+  }
 
   /// The algorithm that runs: the one that is forced, where it is one for this collective.
   const Algorithm& algorithm(const Case& what) const {
     const Collective collective = what.collective();
     if (what.forced && what.forced->collective == collective.kind) return *what.forced;
     const std::size_t bytes = known_elements(what) * what.element();
-    return *choose(collective, bytes, Topology::one_machine(what.ranks), slots()).algorithm;
+    return *choose(collective, bytes, Topology::one_machine(what.ranks), slots(), medium())
+                .algorithm;
   }
 
   /// Throws `Error` where the algorithm has no plan for the case. The entry lives as long as this.
@@ -59,6 +63,8 @@ class PlanBook {
   }
 
  private:
+  Medium medium() const { return settings_.transport == "tcp" ? Medium::sockets : Medium::memory; }
+
   /// Those of the whole vector that all ranks know of.
   static std::size_t known_elements(const Case& what) {
     if (!what.unequal) return what.count * static_cast<std::size_t>(what.collective().blocks());

@@ -37,11 +37,12 @@ void print_text() {
     list.add({std::string(name(row->collective)), std::string(row->name),
               std::to_string(row->least_slots), std::string(row->rounds), std::string(row->sent),
               notes(*row)});
-  Table rule({"collective", "ranks", "bytes", "algorithm", "why"});
+  Table rule({"collective", "ranks", "bytes", "over", "algorithm", "why"});
   for (const RuleRow& row : default_rule())
     rule.add({std::string(name(row.collective)),
               row.most_ranks == RuleRow::any_ranks ? "any" : fmt::format("<= {}", row.most_ranks),
-              bytes_text(row.most_bytes), std::string(row.algorithm), std::string(row.why)});
+              bytes_text(row.most_bytes), row.over_sockets ? "sockets" : "any",
+              std::string(row.algorithm), std::string(row.why)});
   fmt::print("Algorithms (P ranks, S bytes of the whole vector; N machines of R to G ranks)\n{}\n",
              list.text());
   fmt::print("Default rule (the first line that fits decides)\n{}", rule.text());
@@ -63,6 +64,7 @@ void print_json() {
     nlohmann::ordered_json line = {{"collective", name(row.collective)}};
     if (row.most_ranks != RuleRow::any_ranks) line["most_ranks"] = row.most_ranks;
     if (row.most_bytes != RuleRow::any_bytes) line["most_bytes"] = row.most_bytes;
+    if (row.over_sockets) line["over"] = "sockets";
     line["algorithm"] = row.algorithm;
     line["why"] = row.why;
     all["default_rule"].push_back(std::move(line));
