@@ -142,6 +142,11 @@ void add_choices(CLI::App& app, Options& options, int& average) {
   app.add_option("-a,--average", average, "time of 0: rank 0, 1: mean, 2: least, 3: most (1)")
       ->check(CLI::Range(0, 3))
       ->type_name("0|1|2|3");
+  app.add_option_function<std::string>(
+         "--transport",
+         [](const std::string& name) { ::setenv("KHORO_TRANSPORT", name.c_str(), 1); },
+         "what carries the messages: sets KHORO_TRANSPORT, shm or tcp (auto)")
+      ->type_name("NAME");
   app.add_flag("--latency", options.latency,
                "p50, p99 and maximum of the single calls, each as long as on its slowest rank");
   app.add_option("-J,--output_file", options.json_file, "writes the table as JSON too")
