@@ -139,7 +139,9 @@ Execution::Position Execution::position() const noexcept {
     }
     return position;
   }
-  return {};
+  Position position;
+  position.peer = state.engine.owing_peer();
+  return position;
 }
 
 }  // namespace khoro

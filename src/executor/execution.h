@@ -82,7 +82,8 @@ class Execution {
   Progress advance(int lane, int most_steps) noexcept;
   Status status() const noexcept;
 
-  /// For reports: the first lane that waits, its step and the peer it waits for (-1: none).
+  /// For reports: the first lane that waits, its step and the peer it waits for (-1: none). When
+  /// all lanes are at their ends, a peer that has not given back what was lent to it.
   struct Position {
     int lane = 0;
     int step = 0;

@@ -241,6 +241,14 @@ bool HostEngine::lent(const std::byte* data, std::uint64_t bytes) noexcept {
   return any();
 }
 
+int HostEngine::owing_peer() const noexcept {
+  if (loan_count_ > 0) return image_.ports[loans_[0].port].peer;
+  for (std::size_t i = 0; i < senders_.size(); ++i)
+    if (senders_[i] && senders_[i]->queues() && !senders_[i]->flushed())
+      return image_.ports[i].peer;
+  return -1;
+}
+
 bool HostEngine::all_returned() noexcept {
   if (loan_count_ > 0) drop_returned_loans();
   return loan_count_ == 0 && std::all_of(queueing_.begin(), queueing_.end(),

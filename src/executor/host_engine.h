@@ -23,6 +23,8 @@ class HostEngine {
   void start(const CallArguments& call);
   /// True when every reference is back, and nothing that was sent waits in this process.
   bool all_returned() noexcept;
+  /// A peer for which that is not so; -1: none.
+  int owing_peer() const noexcept;
 
   const Stage& stage(std::uint32_t i) const noexcept { return image_.stages[i]; }
   std::uint32_t port_of(std::uint32_t stage) const noexcept { return image_.port_of_stage[stage]; }

@@ -88,10 +88,34 @@ TEST_CASE("a call ends only when the references that it lent are back", "[execut
   Execution& root = job.job->execution(0);
   while (root.advance() == Progress::moved) continue;
   CHECK(root.advance() == Progress::waiting);
+  CHECK(root.position().peer == 1);
   while (job.job->execution(1).advance() != Progress::done) continue;
   while (root.advance() == Progress::moved) continue;
   CHECK(root.advance() == Progress::done);
   CHECK(job.job->right(call, 65'536));
+}
+
+TEST_CASE("as many references are kept as are lent, whatever steps send them", "[executor]") {
+  // Singly to one rank until there is room for one reference more, then one span to both ranks.
+  constexpr int room = 2 * 64;
+  std::string root = "plan broadcast.often ranks 3 chunks 1 root 0\nrank 0\n  lane 0\n";
+  std::string first = "rank 1\n  lane 0\n";
+  for (int i = 1; i < room; ++i) {
+    root += "    read input[0] | send 1\n";
+    first += "    recv 0 | write output[0]\n";
+  }
+  const Plan plan =
+      test::plan_from(root + "    read input[0] | write output[0] | send 1 | send 2\n" + first +
+                      "    recv 0 | write output[0]\n"
+                      "rank 2\n"
+                      "  lane 0\n"
+                      "    recv 0 | write output[0]\n");
+  ExecutionOptions options;
+  options.reference_bytes = 1;
+  MemoryJob job(plan, {2 * room, 4096, true}, options);
+  JobCall call;
+  call.count = 600;
+  CHECK(job.run(call));
 }
 
 TEST_CASE("memory that a peer still reads is not overwritten", "[executor]") {
