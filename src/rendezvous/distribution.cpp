@@ -64,7 +64,8 @@ void Meeting::distribute(Time now) {
   for (auto& [rank, visitor] : seated_) {
     bool wants_more = visitor->next_member < seated_.size() && visitor->in_flight == 0;
     if (!wants_more || visitor->blocked || !visitor->outgoing.empty()) continue;
-    if (in_flight_ > 0 && in_flight_ + 3 * most_records > most_in_flight) return;
+    if (in_flight_ > 0 && in_flight_ + most_descriptors_of_rank * most_records > most_in_flight)
+      return;
     if (!send_members(*visitor, now)) return;
   }
 }
@@ -90,7 +91,9 @@ bool Meeting::send_members(Visitor& visitor, Time now) {
     if (member == &visitor) continue;
     add(has_memory, shown.memory);
     add(has_doorbell, shown.doorbell);
-    if (first_of_process) add(has_pidfd, shown.pidfd);
+    if (!first_of_process) continue;
+    add(has_pidfd, shown.pidfd);
+    add(has_arena, shown.arena);
   }
   Frame frame = Frame::make(FrameKind::members);
   frame.length = static_cast<std::uint16_t>(count * sizeof(MemberRecord));

@@ -224,14 +224,15 @@ void introduce(Conversation& host, const Guest& guest) {
                         0,
                         0,
                         guest.listener.address};
-  auto add = [&](HasDescriptor bit, const Descriptor& descriptor) {
-    if (!descriptor) return;
+  auto add = [&](HasDescriptor bit, int descriptor) {
+    if (descriptor < 0) return;
     introduced.descriptors |= bit;
-    descriptors.push_back(descriptor.number());
+    descriptors.push_back(descriptor);
   };
-  add(has_memory, mine.memory);
-  add(has_doorbell, mine.doorbell);
-  add(has_pidfd, mine.pidfd);
+  add(has_memory, mine.memory.number());
+  add(has_doorbell, mine.doorbell.number());
+  add(has_pidfd, mine.pidfd.number());
+  add(has_arena, guest.arena);
   host.send(Frame::make(FrameKind::introduction, introduced), descriptors);
   host.send_text(guest.facts);
 }
@@ -259,6 +260,7 @@ void take_members(Conversation& host, const Frame& frame, int ranks, Membership&
     take(has_memory, member.memory);
     take(has_doorbell, member.doorbell);
     take(has_pidfd, member.pidfd);
+    take(has_arena, member.arena);
     membership.members.push_back(std::move(member));
   }
   host.descriptors().clear();
@@ -302,7 +304,7 @@ Membership join(const UniqueId& id, Guest guest, const Until& until, const Prepa
     Membership membership;
     membership.communicator = id.communicator;
     while (membership.members.size() < static_cast<std::size_t>(ranks)) {
-      Frame frame = host.receive(3 * most_records);
+      Frame frame = host.receive(most_descriptors_of_rank * most_records);
       take_members(host, frame, ranks, membership);
       host.send(Frame::make(FrameKind::received));
     }

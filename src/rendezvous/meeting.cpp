@@ -218,6 +218,13 @@ void Meeting::take_from_seated(Visitor& visitor, const Frame& frame, Time now) {
        now);
 }
 
+/// What a process shares is shown with each of its ranks, and kept with the lowest.
+void Meeting::keep_one_arena(Visitor& visitor) {
+  for (auto& [rank, other] : seated_)
+    if (other->introduction.process == visitor.introduction.process)
+      (rank < visitor.rank ? visitor : *other).introduction.arena = Descriptor();
+}
+
 void Meeting::seat(Visitor& visitor, Time now) {
   if (phase_ == Phase::failed) return tell(visitor, now);
   if (visitor.declines) {
@@ -242,6 +249,7 @@ void Meeting::seat(Visitor& visitor, Time now) {
                   now);
   }
   auto disagrees = disagreement(visitor);
+  keep_one_arena(visitor);
   seated_[visitor.rank] = &visitor;
   if (disagrees) return fail(*disagrees, now);
   deadline_ = ranks_ == 0 ? visitor.deadline : std::min(deadline_, visitor.deadline);

@@ -57,6 +57,7 @@ class Meeting {
   void receive(Visitor& visitor, Time now);
   void take(Visitor& visitor, const Frame& frame, std::vector<Descriptor> descriptors, Time now);
   void take_from_seated(Visitor& visitor, const Frame& frame, Time now);
+  void keep_one_arena(Visitor& visitor);
   void seat(Visitor& visitor, Time now);
   std::optional<Failure> disagreement(const Visitor& visitor) const;
   void left(Visitor& visitor, Time now);

@@ -16,15 +16,17 @@
 namespace khoro {
 
 /// What a rank shows the others when it joins. What a peer passed is hostile until it was checked:
-/// `memory` may be anything that can be opened.
+/// `memory` and `arena` may be anything that can be opened.
 struct Introduction {
   int rank = 0;
   std::uint64_t process = 0;  // drawn at random by the process
-  /// The rank's shared memory (a sealed memfd), its doorbell's eventfd, and a pidfd of its process.
+  /// The rank's shared memory (a sealed memfd) and its doorbell's eventfd.
   Descriptor memory;
   Descriptor doorbell;
-  /// In a membership only the lowest rank of each other process has it, and no rank of one's own.
+  /// A pidfd of its process, and what that shares of its callers' memory, if anything. In a
+  /// membership only the lowest rank of each other process has them, and no rank of one's own.
   Descriptor pidfd;
+  Descriptor arena = {};
   /// Where the rank listens for the stripes of others; none if it wants none.
   SocketAddress address = {};
 };
@@ -49,6 +51,8 @@ struct Guest {
   /// So many sockets are connected to each other rank, which wants as many; with a listener.
   int stripes = 0;
   Listener listener = {};
+  /// What its process shares, to be shown as the introduction's arena; -1: nothing. Borrowed.
+  int arena = -1;
 };
 
 /// What a rank does with everybody's descriptors before init succeeds anywhere; may throw.

@@ -85,7 +85,8 @@ std::optional<Refusal> take_introduction(Visitor& visitor, const Frame& frame,
     return !(introduced.descriptors & bit) || into;
   };
   if (!take(has_memory, introduction.memory) || !take(has_doorbell, introduction.doorbell) ||
-      !take(has_pidfd, introduction.pidfd) || next != descriptors.size())
+      !take(has_pidfd, introduction.pidfd) || !take(has_arena, introduction.arena) ||
+      next != descriptors.size())
     return wrong("it sent other descriptors than it said");
   return seat_for(visitor, introduced.rank, introduced.ranks, introduced.milliseconds_left);
 }

@@ -34,7 +34,9 @@ struct Visitor {
     return stage >= Stage::introduction && stage <= Stage::seated;
   }
   /// How many descriptors the next frame may bring.
-  std::size_t descriptors_expected() const noexcept { return stage == Stage::introduction ? 3 : 0; }
+  std::size_t descriptors_expected() const noexcept {
+    return stage == Stage::introduction ? most_descriptors_of_rank : 0;
+  }
 
   Descriptor socket;
   Credentials peer;
