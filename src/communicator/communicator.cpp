@@ -211,6 +211,11 @@ void Communicator::finish(const Operation& operation) noexcept {
 
 void Communicator::leave() noexcept {
   if (TraceFile::wanted()) timeline_.give_up(system_->now());
+  if (!transport_->withdraw())
+    log(LogLevel::error,
+        "rank {}: no memory to move what other ranks may still write to; do not use the buffers of "
+        "the failed call before those ranks have ended",
+        rank());
   open_ = 0;
   under_way_.store(idle, std::memory_order_release);
 }

@@ -77,7 +77,7 @@ class Communicator {
   System& system() const noexcept { return *system_; }
   const Patience& patience() const noexcept { return patience_; }
   const Doorbell& doorbell() const noexcept { return doorbell_; }
-  /// Thread-safe.
+  // Thread-safe.
   OwnReductions& own_reductions() noexcept { return own_reductions_; }
 
   /// Throws invalid_argument or invalid_usage, and leaves a record of the refusal for peers, if the
@@ -112,8 +112,9 @@ class Communicator {
   Time wake_by(const Operation& operation, Time now) const noexcept;
   /// Ends an operation that is done.
   void finish(const Operation& operation) noexcept;
-  /// Gives up all operations, after a failure. Ranks of this process may still read what was lent
-  /// to them: settle() comes before the caller has its buffers back.
+  /// Gives up all operations, after a failure, and takes back what other processes were lent. Ranks
+  /// of this process may still read what was lent to them: settle() comes before the caller has its
+  /// buffers back.
   void leave() noexcept;
   /// Blocks, after leave(), until no rank of this process is in an operation of this communicator,
   /// so that none reads the buffers of this one any more. They have been told, so this is short; 1

@@ -24,6 +24,8 @@ class Process {
 
   /// Drawn at random: ranks with equal numbers share an address space.
   std::uint64_t number() const noexcept { return number_; }
+  /// Where that is: who reads it there has read the memory of this process.
+  const std::uint64_t* number_at() const noexcept { return &number_; }
   /// A descriptor that becomes readable, for whoever holds it, when this process ends. Throws
   /// `Error`.
   Descriptor open_pidfd();

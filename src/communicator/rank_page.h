@@ -50,7 +50,7 @@ struct CallRecord {
 /// if its call failed.
 class RankPage {
  public:
-  static constexpr std::uint64_t magic_word = 0x6b686f726f2d3033;
+  static constexpr std::uint64_t magic_word = 0x6b686f726f2d3034;
   static constexpr std::size_t ring = 256;
 
   /// Who wrote the page. Set before the memory is shown to anybody, then constant.
@@ -60,6 +60,7 @@ class RankPage {
     std::int32_t rank = 0;
     std::int32_t ranks = 0;
     std::int32_t pid = 0;
+    std::uint64_t number_at = 0;  // the address at which the process keeps that number
   };
 
   explicit RankPage(const Identity& identity) noexcept : identity_(identity) {}

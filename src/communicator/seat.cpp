@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/interfaces.h"
+#include "base/log.h"
 #include "communicator/channel_table.h"
 #include "communicator/log_witness.h"
 #include "communicator/process.h"
@@ -38,6 +39,8 @@ struct Anchors {
   std::vector<Mapping> mappings;
   std::shared_ptr<const Membership> membership;
   Stripes stripes;
+  std::shared_ptr<Arena> arena;
+  PeerArenas arenas;
 };
 
 /// A look at a socket is a system call, which takes as long as twenty looks at memory.
@@ -87,6 +90,17 @@ std::unique_ptr<Witness> witness_of(const Settings& settings, const Recorder::Me
   return std::make_unique<LogWitness>(*pages.front(), std::move(ranks), anchors);
 }
 
+/// The private memory of a peer's process, if it is another one and may be read.
+PeerMemory private_memory_of(const RankPage& page) {
+  const RankPage::Identity& identity = page.identity();
+  if (identity.process == Process::self().number()) return {};
+  const PeerMemory memory{identity.pid, identity.number_at, identity.process};
+  if (memory && memory.read(nullptr, 0, 0)) return memory;
+  log(LogLevel::info, "messages of rank {} (pid {}) are copied: its memory cannot be read",
+      identity.rank, identity.pid);
+  return {};
+}
+
 /// The rank page of a peer, checked to be that of rank `rank`.
 RankPage& page_of(const Introduction& peer, int ranks, const Mapping& mapping) {
   auto& page = *std::launder(reinterpret_cast<RankPage*>(mapping.bytes().data()));
@@ -118,6 +132,7 @@ Seat::Seat(int rank, int ranks, const Settings& settings)
   identity.rank = rank;
   identity.ranks = ranks;
   identity.pid = ::getpid();
+  identity.number_at = reinterpret_cast<std::uintptr_t>(Process::self().number_at());
   const Mapping mapping = Mapping::open(memory_.number(), channel_area_offset + area_bytes_,
                                         fmt::format("shared memory of rank {}", rank));
   new (mapping.bytes().data()) RankPage(identity);
@@ -139,8 +154,14 @@ Introduction Seat::introduction() noexcept {
   return mine;
 }
 
+int Seat::arena() noexcept {
+  arena_ = arena_to_share();
+  return arena_ ? arena_->descriptor() : -1;
+}
+
 std::unique_ptr<Communicator> Seat::join(std::shared_ptr<const Membership> membership,
-                                         Stripes stripes, const Settings& settings) const {
+                                         Stripes stripes, PeerArenas arenas,
+                                         const Settings& settings) const {
   Communicator::Parts parts;
   auto anchors = std::make_shared<Anchors>();
   std::vector<Peers::Member> members;
@@ -157,6 +178,9 @@ std::unique_ptr<Communicator> Seat::join(std::shared_ptr<const Membership> membe
     members.push_back(
         {&page, doorbell, page.identity().pid, peer.process == Process::self().number()});
     setup.endpoints.push_back({peer.rank, peer.process, peer.memory.number(), doorbell, {}});
+    if (const auto arena = arenas.find(peer.process); arena != arenas.end())
+      setup.endpoints.back().arena = arena->second.bytes();
+    setup.endpoints.back().private_memory = private_memory_of(page);
     if (!stripes.empty())
       for (const Descriptor& stripe : stripes[static_cast<std::size_t>(peer.rank)])
         setup.endpoints.back().sockets.push_back(stripe.number());
@@ -165,6 +189,7 @@ std::unique_ptr<Communicator> Seat::join(std::shared_ptr<const Membership> membe
   parts.identity = membership->communicator;
   parts.settings = settings;
   parts.system = &machine();
+  setup.arena = arena_.get();
   parts.transport = transport_of(settings).make(setup);
   const Doorbell& own = members[static_cast<std::size_t>(rank_)].doorbell;
   parts.doorbell = Doorbell(*own.word(), own.descriptor(), parts.transport->descriptor());
@@ -173,6 +198,8 @@ std::unique_ptr<Communicator> Seat::join(std::shared_ptr<const Membership> membe
   if (ranks_ > cores()) parts.patience.spins = 0;
   anchors->membership = membership;
   anchors->stripes = std::move(stripes);
+  anchors->arena = arena_;
+  anchors->arenas = std::move(arenas);
   const int memory = membership->members[static_cast<std::size_t>(rank_)].memory.number();
   parts.witness = witness_of(settings, {parts.identity, rank_, ranks_}, memory, pages, anchors);
   parts.anchors = std::move(anchors);

@@ -8,6 +8,7 @@
 #include "base/settings.h"
 #include "base/shared_memory.h"
 #include "communicator/communicator.h"
+#include "communicator/peer_arenas.h"
 #include "communicator/rank_page.h"
 #include "rendezvous/membership.h"
 
@@ -21,16 +22,19 @@ class Seat {
 
   /// Hands over the descriptors, to be shown to the others; no pidfd. Once.
   Introduction introduction() noexcept;
+  /// What this process shares with others of its callers' memory; -1 if it cannot. Where no rank is
+  /// in another process, nobody need ask. Borrowed.
+  int arena() noexcept;
   /// How many sockets this rank wants to each other one, and where it waits for them. Once.
   int stripes() const noexcept { return stripes_; }
   Listener listener() noexcept { return std::move(listener_); }
 
   /// Takes part with everybody who was introduced, this rank among them, and with its stripes to
-  /// them; ranks of one process may share a membership, of which the stripes are not used. All that
-  /// lives as long as the communicator. Throws `Error`, naming the rank
+  /// them; ranks of one process may share a membership, of which the stripes and the arenas are not
+  /// used. All that lives as long as the communicator. Throws `Error`, naming the rank
   /// whose memory is not what a correct rank shows.
   std::unique_ptr<Communicator> join(std::shared_ptr<const Membership> membership, Stripes stripes,
-                                     const Settings& settings) const;
+                                     PeerArenas arenas, const Settings& settings) const;
 
  private:
   int rank_;
@@ -38,6 +42,7 @@ class Seat {
   std::uint64_t area_bytes_;
   Descriptor memory_;
   Descriptor doorbell_;
+  std::shared_ptr<Arena> arena_;
   int stripes_ = 0;
   Listener listener_;
 };

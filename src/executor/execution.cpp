@@ -111,7 +111,11 @@ Progress Execution::advance() noexcept {
         break;
     }
   }
-  if (ended && state.engine.all_returned()) return Progress::done;
+  // A sender that nothing moves may be asked for a message in another way, so it looks too.
+  if (!moved || ended) {
+    const bool returned = state.engine.all_returned();
+    if (ended && returned) return Progress::done;
+  }
   return moved ? Progress::moved : Progress::waiting;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/dtype.h"
 #include "base/status.h"
+#include "executor/lending.h"
 #include "executor/progress.h"
 #include "plan/grid.h"
 #include "plan/image.h"
@@ -46,8 +47,7 @@ class Ends {
 struct ExecutionOptions {
   /// The same on all ranks.
   Partials partials = Partials::dtype;
-  /// Least size of a message that is sent as a reference where the channel allows it.
-  std::uint64_t reference_bytes = 4096;
+  LendingRule lending;
   /// A call of count 0 passes empty messages. So do those between two ranks, which each end knows
   /// its own count of alone.
   bool passes_empty = false;

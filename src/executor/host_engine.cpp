@@ -8,6 +8,7 @@
 #include <functional>
 #include <new>
 
+#include "base/arena.h"
 #include "base/error.h"
 #include "base/hash.h"
 
@@ -33,7 +34,7 @@ HostEngine::HostEngine(const Image& image, const Collective& collective, Ends& e
     : image_(image),
       collective_(collective),
       tokens_(image.token_counts),
-      reference_bytes_(options.reference_bytes),
+      rule_(options.lending),
       partials_(options.partials),
       passes_empty_(options.passes_empty),
       known_(image.stages.size()),
@@ -49,7 +50,6 @@ void HostEngine::open(Ends& ends) {
   senders_.assign(ports, nullptr);
   receivers_.assign(ports, nullptr);
   limits_.assign(ports, 0);
-  may_lend_.assign(ports, 0);
   salts_.assign(ports, 0);
   windows_.resize(ports);
   least_limit_ = ports == 0 ? limit_without_channels : UINT64_MAX;
@@ -62,7 +62,6 @@ void HostEngine::open(Ends& ends) {
     } else {
       senders_[i] = &ends.sender(port.peer, port.index);
       limits_[i] = senders_[i]->payload_limit();
-      may_lend_[i] = senders_[i]->references();
       if (senders_[i]->queues()) queueing_.push_back(senders_[i]);
       ++sending;
     }
@@ -96,21 +95,45 @@ void HostEngine::start(const CallArguments& call) {
   if (shape_ == 0 || call.count != count_ || call.dtype != dtype_ || call.reduction != reduction_ ||
       call.blocks)
     reshape(call);
-  lends_input_ = image_.lends_in_place || !in_place();
+  choose_what_to_lend();
 }
 
-bool HostEngine::in_place() const noexcept {
-  const auto bytes = [&](int blocks, const std::vector<Block>* unequal) {
-    std::size_t elements = count_ * static_cast<std::size_t>(blocks);
-    if (unequal)
-      for (const Block& block : *unequal) elements = std::max(elements, block.end());
-    return elements << shift_[0];
-  };
-  const std::byte* const input_end =
-      buffers_.input + bytes(collective_.input_blocks(), blocks_ ? &blocks_->input : nullptr);
-  const std::byte* const output_end =
-      buffers_.output + bytes(collective_.output_blocks(), blocks_ ? &blocks_->output : nullptr);
-  return std::less<>{}(buffers_.input, output_end) && std::less<>{}(buffers_.output, input_end);
+/// Of a buffer, from its beginning.
+std::size_t HostEngine::bytes_of(int blocks, const std::vector<Block>* unequal) const noexcept {
+  std::size_t elements = count_ * static_cast<std::size_t>(blocks);
+  if (unequal)
+    for (const Block& block : *unequal) elements = std::max(elements, block.end());
+  return elements << shift_[0];
+}
+
+void HostEngine::choose_what_to_lend() noexcept {
+  const std::size_t input =
+      bytes_of(collective_.input_blocks(), blocks_ ? &blocks_->input : nullptr);
+  const std::size_t output =
+      bytes_of(collective_.output_blocks(), blocks_ ? &blocks_->output : nullptr);
+  const bool in_place = std::less<>{}(buffers_.input, buffers_.output + output) &&
+                        std::less<>{}(buffers_.output, buffers_.input + input);
+  const std::size_t larger = std::max(input, output);
+  lends_input_ = image_.lends_in_place || !in_place;
+  lends_results_ = larger >= rule_.least_of_results * (in_place ? rule_.in_place : 1);
+  lends_to_kernel_ = larger <= rule_.most_of_fetched && !collective_.reduces();
+}
+
+bool HostEngine::may_lend(std::uint32_t port, const Move& move, std::uint64_t bytes) noexcept {
+  if (bytes < rule_.least) return false;
+  switch (senders_[port]->lending(move.lendable, bytes)) {
+    case Lending::none:
+      return false;
+    case Lending::in_place:
+      if (move.written && !lends_results_) return false;
+      break;
+    case Lending::fetched:
+      if (move.written || !lends_to_kernel_ || bytes < rule_.least_fetched) return false;
+      break;
+    case Lending::sent:
+      break;
+  }
+  return has_room_for_loan();
 }
 
 void HostEngine::reshape(const CallArguments& call) {
@@ -199,10 +222,22 @@ void HostEngine::next_piece(Run& run) const noexcept {
   run.form = Form::dtype;
 }
 
-bool HostEngine::offer(std::uint32_t port, const Window& window, std::uint32_t stage,
+/// What lies between blocks, and beside the output on its first and last page, is the caller's.
+bool HostEngine::has_whole_pages(const Window& window) const noexcept {
+  if (blocks_ || window.data == nullptr) return false;
+  const auto first = reinterpret_cast<std::uintptr_t>(window.data) & ~(Arena::page - 1);
+  const auto end =
+      (reinterpret_cast<std::uintptr_t>(window.data) + window.bytes + Arena::page - 1) &
+      ~(Arena::page - 1);
+  const auto output = reinterpret_cast<std::uintptr_t>(buffers_.output);
+  return first >= output && end <= output + bytes_of(collective_.output_blocks(), nullptr);
+}
+
+bool HostEngine::offer(std::uint32_t port, Window window, std::uint32_t stage,
                        std::uint64_t tile) noexcept {
   Windows& windows = windows_[port];
   if (windows.offered - windows.taken == Windows::most) return false;
+  window.whole_pages = has_whole_pages(window);
   if (!receivers_[port]->try_offer(window)) return false;
   windows.ring[windows.offered++ % Windows::most] = {stage, tile, true};
   return true;

@@ -85,6 +85,7 @@ class HostEngine {
   Observed observe(std::uint32_t port) noexcept {
     return receivers_[port]->try_observe(digest(port));
   }
+  bool intact(std::uint32_t port) noexcept { return receivers_[port]->intact(); }
   void release(std::uint32_t port) noexcept { receivers_[port]->release(); }
   std::byte* acquire(std::uint32_t port, std::uint64_t bytes) noexcept {
     return senders_[port]->try_acquire(bytes);
@@ -103,8 +104,7 @@ class HostEngine {
     std::uint64_t tile = 0;
     bool open = false;
   };
-  bool offer(std::uint32_t port, const Window& window, std::uint32_t stage,
-             std::uint64_t tile) noexcept;
+  bool offer(std::uint32_t port, Window window, std::uint32_t stage, std::uint64_t tile) noexcept;
   OfferedWindow oldest_window(std::uint32_t port) const noexcept;
   void window_taken(std::uint32_t port) noexcept { ++windows_[port].taken; }
 
@@ -112,9 +112,7 @@ class HostEngine {
   bool lends_from(Buffer buffer) const noexcept { return buffer != Buffer::input || lends_input_; }
   bool lends() const noexcept { return loan_count_ > 0; }
   bool lent(const std::byte* data, std::uint64_t bytes) noexcept;
-  bool may_lend(std::uint32_t port, std::uint64_t bytes) noexcept {
-    return bytes >= reference_bytes_ && may_lend_[port] && has_room_for_loan();
-  }
+  bool may_lend(std::uint32_t port, const Move& move, std::uint64_t bytes) noexcept;
   void lend(std::uint32_t port, const MessageHead& head, const std::byte* data) noexcept;
 
   /// Elements of a step with several sinks that a member does at a time: so few that they stay in
@@ -157,7 +155,9 @@ class HostEngine {
 
   void open(Ends& ends);
   bool only_copies(std::size_t stage) const noexcept;
-  bool in_place() const noexcept;
+  std::size_t bytes_of(int blocks, const std::vector<Block>* unequal) const noexcept;
+  void choose_what_to_lend() noexcept;
+  bool has_whole_pages(const Window& window) const noexcept;
   void reshape(const CallArguments& call);
   void take_local_blocks();
   void drop_returned_loans() noexcept;
@@ -184,13 +184,12 @@ class HostEngine {
   std::vector<Receiver*> receivers_;  // by port; null where the port sends
   std::vector<Sender*> queueing_;     // those of which messages may wait in this process
   std::vector<std::uint64_t> limits_;
-  std::vector<std::uint8_t> may_lend_;
   std::vector<std::uint8_t> lands_;   // by stage
   std::vector<std::uint32_t> salts_;  // of the digests; 0 but where blocks are local
   std::vector<Windows> windows_;
   std::vector<int> tokens_;
   std::uint64_t least_limit_ = 0;
-  std::uint64_t reference_bytes_ = 0;
+  LendingRule rule_;
   Partials partials_ = Partials::dtype;
   bool passes_empty_ = false;
 #ifdef KHORO_TEST_SWITCHES
@@ -202,6 +201,8 @@ class HostEngine {
   std::uint32_t digest_ = 0;
   Status status_ = Status::ok;
   bool lends_input_ = false;
+  bool lends_results_ = false;  // to be read in place
+  bool lends_to_kernel_ = false;
   std::uint64_t shape_ = 0;  // counts how often the three below changed
   std::size_t count_ = 0;
   Dtype dtype_ = Dtype::f32;

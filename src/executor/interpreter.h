@@ -16,9 +16,10 @@
 //   take_token(t), give_token(t)                its counter, down if it is not 0, and up
 //   lands(stage), aim(port, data, bytes)        whether a step only copies what it receives, and
 //                                               where the message may therefore come straight
-//   observe, release, acquire, payload_limit, publish, window, publish_put     the ends, by port
-//   lends_from(buffer), lends(), lent(data, bytes), may_lend(port, bytes), lend(port, head, data)
-//                                               references, and those not yet returned
+//   observe, intact, release, acquire, payload_limit     the ends, by port
+//   publish, window, publish_put
+//   lends_from(buffer), lends(), lent(data, bytes)       references, and those not yet returned
+//   may_lend(port, move, bytes), lend(port, head, data)
 //   offer(port, window, stage, tile), oldest_window(port), window_taken(port)
 //   grain(), fold(...)                           the arithmetic
 // The leader of the team calls all but the last two, which any member may.
@@ -51,9 +52,11 @@ class Preparation {
     return Outlook::fires;
   }
 
-  /// After the data has moved: messages first, they are what peers wait for.
-  KHORO_HD void conclude() {
+  /// After the data has moved: messages first, they are what peers wait for. False if some of it
+  /// must not be used.
+  KHORO_HD bool conclude() {
     Move& move = lane_.move;
+    if (move.borrows && !all_intact()) return false;
     for (std::uint32_t k = 0; k < move.sink_count; ++k) conclude(lane_.sinks[k]);
     for (std::uint32_t k = 0; k < move.source_count; ++k) {
       const Source& source = lane_.sources[k];
@@ -63,9 +66,18 @@ class Preparation {
     }
     if (move.signals >= 0) engine_.give_token(move.signals);
     move.clear();
+    return true;
   }
 
  private:
+  KHORO_HD bool all_intact() {
+    for (std::uint32_t k = 0; k < lane_.move.source_count; ++k) {
+      const Source& source = lane_.sources[k];
+      if (source.verb != Verb::read && !engine_.intact(source.port)) return false;
+    }
+    return true;
+  }
+
   /// Goes on to a step that has something to do; false at the end of the last tile.
   KHORO_HD bool find_step() {
     for (;;) {
@@ -207,6 +219,7 @@ class Preparation {
     const bool lendable = move.source_count == 0 && span.contiguous &&
                           (stage.flags & Stage::premul) == 0 && engine_.lends_from(stage.buffer);
     move.lendable = lendable ? source.run.data : nullptr;
+    move.written = false;
     add_source(stage, source, span.form);
     return Outlook::fires;
   }
@@ -238,6 +251,7 @@ class Preparation {
     if (stage.verb == Verb::take && !fits_window(*seen.message, form, source))
       return fail(Status::corrupt);
     lane_.move.lendable = nullptr;
+    lane_.move.borrows |= seen.message->by_reference;
     add_source(stage, source, source.run.form);
     return Outlook::fires;
   }
@@ -280,6 +294,7 @@ class Preparation {
       move.form = sink.run.form;
       move.lendable = span.contiguous ? sink.run.data : nullptr;
     }
+    move.written = move.source_count > 1 || sink.run.data != lane_.operands[0].data;
     if (engine_.lends() && is_lent(sink.run, move.elements)) return Outlook::waits;
     sink.kind = Sink::Kind::write;
     sink.chunk = stage.first;
@@ -322,7 +337,7 @@ class Preparation {
     Sink& sink = new_message();
     // No message of a plan is wider than a slot, whether it goes by a slot or not.
     if (sink.bytes > engine_.payload_limit(sink.port)) return fail(Status::corrupt);
-    if (move.lendable != nullptr && engine_.may_lend(sink.port, sink.bytes)) {
+    if (move.lendable != nullptr && engine_.may_lend(sink.port, move, sink.bytes)) {
       if (engine_.acquire(sink.port, 0) == nullptr) return Outlook::waits;
       sink.kind = Sink::Kind::reference;
       sink.run.data = const_cast<std::byte*>(move.lendable);
@@ -413,15 +428,18 @@ template <class Engine, class Team>
 KHORO_HD Progress advance(Engine& engine, const Team& team, LaneState& lane,
                           int most_steps = steps_per_look) {
   for (int step = 0; step < most_steps; ++step) {
-    if (team.rank() == 0) lane.outlook = Preparation<Engine>(engine, lane).until_fire();
+    if (team.rank() == 0 && lane.outlook != Outlook::robbed)
+      lane.outlook = Preparation<Engine>(engine, lane).until_fire();
     team.sync();
     const Outlook outlook = lane.outlook;
     if (outlook == Outlook::fires) verbs::move(engine, team, lane);
     team.sync();
     if (outlook == Outlook::ends) return Progress::done;
     if (outlook == Outlook::failed) return Progress::failed;
-    if (outlook == Outlook::waits) return step > 0 ? Progress::moved : Progress::waiting;
-    if (team.rank() == 0) Preparation<Engine>(engine, lane).conclude();
+    if (outlook == Outlook::waits || outlook == Outlook::robbed)
+      return step > 0 ? Progress::moved : Progress::waiting;
+    if (team.rank() == 0 && !Preparation<Engine>(engine, lane).conclude())
+      lane.outlook = Outlook::robbed;
   }
   return Progress::moved;
 }

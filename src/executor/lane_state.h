@@ -64,6 +64,8 @@ struct Move {
   bool counted = false;       // `elements` is known
   bool pieces = false;        // some run has more than one piece
   bool settles = false;       // some window is to be copied from its slot first
+  bool written = false;       // `lendable` is what this step writes
+  bool borrows = false;       // some message lies in memory of who sent it
 
   /// For the next step. What is not reset here is set before it is read.
   KHORO_HD void clear() noexcept {
@@ -75,11 +77,13 @@ struct Move {
     counted = false;
     pieces = false;
     settles = false;
+    borrows = false;
   }
 };
 
-/// What the leader of a team found, for all to follow.
-enum class Outlook : std::uint8_t { fires, waits, ends, failed };
+/// What the leader of a team found, for all to follow. `robbed`: what a step has read was taken
+/// back meanwhile, so that the step must never end; why is what comes next.
+enum class Outlook : std::uint8_t { fires, waits, ends, failed, robbed };
 
 struct LaneState {
   std::uint32_t first = 0;  // its stages

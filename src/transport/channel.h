@@ -34,6 +34,17 @@ struct Window {
   std::byte* data =
       nullptr;  // null at the sender: not reachable from there, a slot is used instead
   std::uint64_t bytes = 0;
+  /// The pages that it touches hold nothing but what the operation may overwrite, so that they can
+  /// be taken from a peer that might write to them too late.
+  bool whole_pages = false;
+};
+
+/// How a peer gets what lies in some memory of the sender's, other than by a slot.
+enum class Lending : std::uint8_t {
+  none,
+  in_place,  // the receiver reads it where it lies
+  fetched,   // the receiver has the kernel copy it
+  sent,      // it is sent from where it lies
 };
 
 /// The sending end of a channel: a one-way, in-order pipe from a lane of one rank to a lane of
@@ -52,9 +63,8 @@ class Sender {
   virtual void publish(const MessageHead& head) noexcept = 0;
   virtual std::size_t payload_limit() const noexcept = 0;
 
-  /// True if publish_reference is allowed: the peer can read this process's memory, or what is lent
-  /// is sent from where it lies.
-  virtual bool references() const noexcept = 0;
+  /// What publish_reference would do with this memory; it is allowed unless that is none.
+  virtual Lending lending(const std::byte* data, std::uint64_t bytes) noexcept = 0;
   /// Publishes the acquired message (room may be unused) as a reference: `data` stays untouched by
   /// its owner until returned() has reached the message's number.
   virtual void publish_reference(const MessageHead& head, const std::byte* data) noexcept = 0;
@@ -90,6 +100,10 @@ class Receiver {
   /// The oldest message not yet released. Number differs: not there yet. Number equal and digest
   /// other than `digest`: mismatch.
   virtual Observed try_observe(std::uint32_t digest) noexcept = 0;
+  /// Whether the message that is observed is still what was sent. Asked after a message that is
+  /// by_reference was read, and before anything that follows from it is shown to anyone. False: who
+  /// lent it has failed and has taken it back, which is the news to wait for.
+  virtual bool intact() noexcept { return true; }
   /// Gives the observed message's slot, or the sender's memory, back.
   virtual void release() noexcept = 0;
 

@@ -4,10 +4,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
+#include "base/arena.h"
 #include "base/doorbell.h"
+#include "base/peer_memory.h"
 #include "base/system.h"
 #include "transport/channel.h"
 
@@ -26,6 +29,11 @@ struct Endpoint {
   /// Connected to the rank, one for each stripe, in the same order there; empty if there are none.
   /// Non-blocking and authenticated. Borrowed.
   std::vector<int> sockets = {};
+  /// The memory that its process shares for its callers, as this process has it mapped; empty if it
+  /// is this process, or has not. Borrowed.
+  std::span<std::byte> arena = {};
+  /// The other memory of its process, if this one may read it.
+  PeerMemory private_memory = {};
 };
 
 /// What one rank of one communicator tells a transport before it opens channels.
@@ -37,6 +45,8 @@ struct TransportSetup {
   /// same part for all ranks.
   std::uint64_t area_offset = 0;
   std::uint64_t area_bytes = 0;
+  /// What this process shares of its callers' memory; null if nothing. Borrowed.
+  Arena* arena = nullptr;
 };
 
 /// How fast one way between two endpoints is.
@@ -78,6 +88,10 @@ class Transport {
   /// Blocks until what was sent is out of this process's hands, so that nothing of it is lost if
   /// the process ends, or so much time has passed. The ends are not used meanwhile.
   virtual void drain(System& /*system*/, Duration /*most*/) noexcept {}
+  /// After a failure, before those who own the memory have it back: takes back what was lent to
+  /// ranks of other processes (see Receiver::intact()), and moves the pages of open windows out of
+  /// their reach. The ends are not used any more. False if there was no memory for that.
+  virtual bool withdraw() noexcept { return true; }
 
   // For statistics: any thread, while no end is being closed.
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -27,6 +28,7 @@ struct Subject {
   std::function<std::unique_ptr<Transport>(const TransportSetup&)> make;
   /// What passes while the suite waits for something.
   System* system = &machine();
+  int sockets = Arenas::stripes;
 };
 
 inline constexpr std::uint32_t digest = 0xfeedf00d;
@@ -60,10 +62,16 @@ inline bool holds(const std::byte* data, std::size_t bytes, std::uint64_t number
 /// Channel 0 -> 1 of two ranks in one thread.
 struct Pair {
   Pair(const Subject& which, Spaces spaces, ChannelShape with = {})
-      : subject(which), shape(with), arenas(2, 16 << 20, spaces) {
+      : subject(which), shape(with), arenas(2, 16 << 20, spaces, subject.sockets) {
     for (int rank = 0; rank < 2; ++rank) transports.push_back(subject.make(arenas.setup(rank)));
     sender = transports[0]->open_sender({1, 3}, shape);
     receiver = transports[1]->open_receiver({0, 3}, shape);
+  }
+
+  /// Memory of a rank that its peer can reach if it can reach any.
+  std::byte* memory(int rank, std::size_t bytes) {
+    if (Arena* const arena = arenas.arena(rank)) return arena->allocate(bytes);
+    return memories.emplace_back(bytes).data();
   }
 
   std::byte* acquire(std::size_t bytes) {
@@ -111,6 +119,7 @@ struct Pair {
   std::vector<std::unique_ptr<Transport>> transports;
   std::unique_ptr<Sender> sender;
   std::unique_ptr<Receiver> receiver;
+  std::deque<std::vector<std::byte>> memories;
 };
 
 inline void check_payloads(const Subject& subject, Spaces spaces) {
@@ -189,19 +198,27 @@ inline void check_mismatch(const Subject& subject) {
 
 inline void check_references(const Subject& subject, Spaces spaces) {
   Pair pair(subject, spaces);
-  if (!pair.sender->references()) return;  // an ability that a transport may lack
   const std::size_t limit = pair.sender->payload_limit();
-  std::vector<std::byte> data(limit);
+  std::byte* const data = pair.memory(0, limit);
+  pair.acquire(0);  // the channel is open
+  if (pair.sender->lending(data, limit) == Lending::none)
+    return;  // an ability that a transport may lack
   for (std::uint64_t number = 1; number <= 100; ++number) {
     const std::size_t bytes = number == 1 ? limit : mix(number) % limit;
-    fill(data.data(), bytes, number);
+    fill(data, bytes, number);
     pair.acquire(0);
-    pair.sender->publish_reference({digest, bytes, Form::carry}, data.data());
+    pair.sender->publish_reference({digest, bytes, Form::carry}, data);
     const Message& message = pair.observe();
     if (message.by_reference) {  // the memory itself is seen, until it is released
-      REQUIRE(spaces == Spaces::one);
-      CHECK(message.data == data.data());
+      REQUIRE(spaces != Spaces::apart);
+      if (spaces == Spaces::one) CHECK(message.data == data);
       CHECK(pair.sender->returned() == number - 1);
+      if (bytes > 0) {
+        data[bytes - 1] ^= std::byte{1};
+        CHECK(!holds(message.data, bytes, number));
+        data[bytes - 1] ^= std::byte{1};
+      }
+      CHECK(pair.receiver->intact());
     }
     CHECK(message.head.bytes == bytes);
     CHECK(message.head.form == Form::carry);
@@ -214,16 +231,18 @@ inline void check_references(const Subject& subject, Spaces spaces) {
 /// Memory that was lent is seen as it was until it is back, however much is under way.
 inline void check_lending(const Subject& subject, Spaces spaces) {
   Pair pair(subject, spaces);
-  if (!pair.sender->references()) return;
   const std::size_t bytes = pair.sender->payload_limit();
-  std::vector<std::vector<std::byte>> rooms(2 * pair.shape.slots, std::vector<std::byte>(bytes));
+  std::vector<std::byte*> rooms(2 * pair.shape.slots);
+  for (std::byte*& room : rooms) room = pair.memory(0, bytes);
+  pair.acquire(0);
+  if (pair.sender->lending(rooms[0], bytes) == Lending::none) return;
   std::uint64_t taken = 0;
   for (std::uint64_t number = 1; number <= 200;) {
-    std::vector<std::byte>& room = rooms[number % rooms.size()];
+    std::byte* const room = rooms[number % rooms.size()];
     const bool is_back = number <= rooms.size() || pair.sender->returned() >= number - rooms.size();
     if (is_back && pair.sender->try_acquire(0) != nullptr) {
-      fill(room.data(), bytes, number++);
-      pair.sender->publish_reference({digest, bytes, Form::dtype}, room.data());
+      fill(room, bytes, number++);
+      pair.sender->publish_reference({digest, bytes, Form::dtype}, room);
       continue;
     }
     subject.system->yield();
@@ -239,17 +258,17 @@ inline void check_lending(const Subject& subject, Spaces spaces) {
 /// Puts and sends of one channel stay in order, and each put fills the oldest window.
 inline void check_windows(const Subject& subject, Spaces spaces) {
   Pair pair(subject, spaces, {.slots = 4, .slot_bytes = 4096});
-  std::vector<std::vector<std::byte>> rooms(4, std::vector<std::byte>(4096));
+  std::vector<std::byte*> rooms(4);
+  for (std::byte*& room : rooms) room = pair.memory(1, 4096);
   pair.acquire(0);
   CHECK(pair.sender->try_window() == nullptr);
   std::uint64_t number = 0;
   std::uint64_t offered = 0;
   const auto offer = [&] {
-    std::vector<std::byte>& room = rooms[offered++ % rooms.size()];
-    return pair.receiver->try_offer({room.data(), room.size()});
+    return pair.receiver->try_offer({rooms[offered++ % rooms.size()], 4096, true});
   };
   for (int i = 0; i < 4; ++i) REQUIRE(offer());
-  CHECK(!pair.receiver->try_offer({rooms[0].data(), 1}));
+  CHECK(!pair.receiver->try_offer({rooms[0], 1}));
 
   for (std::uint64_t put = 0; put < 50; ++put) {
     if (mix(put) % 2 == 0) {
@@ -266,9 +285,9 @@ inline void check_windows(const Subject& subject, Spaces spaces) {
     pair.sender->publish_put({digest, bytes, Form::dtype});
     const Message& message = pair.observe();
     CHECK(message.head.bytes == bytes);
-    if (message.by_reference && bytes > 0) CHECK(message.data == rooms[put % 4].data());
+    if (message.by_reference && bytes > 0) CHECK(message.data == rooms[put % 4]);
     CHECK(holds(message.data, bytes, number));
-    CHECK(!pair.receiver->try_offer({rooms[0].data(), 1}));  // open until the release
+    CHECK(!pair.receiver->try_offer({rooms[0], 1}));  // open until the release
     pair.receiver->release();
     REQUIRE(offer());
   }
@@ -414,7 +433,7 @@ inline void check_processes(const Subject& subject, std::uint64_t rounds = 20'00
 
 /// All of it. Threads and processes only on the machine's own clock.
 inline void check_channel(const Subject& subject) {
-  for (const Spaces spaces : {Spaces::one, Spaces::apart}) {
+  for (const Spaces spaces : {Spaces::one, Spaces::apart, Spaces::sharing}) {
     check_payloads(subject, spaces);
     check_windows(subject, spaces);
     check_references(subject, spaces);

@@ -60,7 +60,7 @@ TEST_CASE("large calls are right too", "[executor]") {
 
 TEST_CASE("messages by reference give the same bits, in place and not", "[executor]") {
   ExecutionOptions options;
-  options.reference_bytes = 1;
+  options.lending = LendingRule::always(1);
   test::for_each_plan(all_ranks, [&](const Algorithm& algorithm, const Plan& plan) {
     for (std::size_t bytes_of_a_chunk : {16, 512}) {
       const std::size_t slot_bytes =
@@ -81,7 +81,9 @@ TEST_CASE("a call ends only when the references that it lent are back", "[execut
       "rank 1\n"
       "  lane 0\n"
       "    recv 0 | write output[0]\n");
-  MemoryJob job(plan, {2, 65'536, true});
+  ExecutionOptions options;
+  options.lending = LendingRule::always(1);
+  MemoryJob job(plan, {2, 65'536, true}, options);
   JobCall call;
   call.count = 5000;
   job.job->start(call);
@@ -111,11 +113,79 @@ TEST_CASE("as many references are kept as are lent, whatever steps send them", "
                       "  lane 0\n"
                       "    recv 0 | write output[0]\n");
   ExecutionOptions options;
-  options.reference_bytes = 1;
+  options.lending = LendingRule::always(1);
   MemoryJob job(plan, {2 * room, 4096, true}, options);
   JobCall call;
   call.count = 600;
   CHECK(job.run(call));
+}
+
+TEST_CASE("what was taken back while it was read goes nowhere", "[executor]") {
+  const Plan plan = test::plan_from(
+      "plan broadcast.passed_on ranks 3 chunks 1 root 0\n"
+      "rank 0\n"
+      "  lane 0\n"
+      "    read input[0] | write output[0] | send 1\n"
+      "rank 1\n"
+      "  lane 0\n"
+      "    recv 0 | write output[0] | send 2\n"
+      "rank 2\n"
+      "  lane 0\n"
+      "    recv 1 | write output[0]\n");
+  ExecutionOptions options;
+  options.lending = LendingRule::always(1);
+  for (bool withdrawn : {false, true}) {
+    MemoryJob job(plan, {2, 65'536, true}, options);
+    JobCall call;
+    call.count = 500;
+    job.job->start(call);
+    while (job.job->execution(0).advance() == Progress::moved) continue;
+    if (withdrawn) job.network.channel(0, 1, 0).withdraw();
+    Execution& reader = job.job->execution(1);
+    while (reader.advance() == Progress::moved) continue;
+    // Its reference to rank 2 is not back yet.
+    for (int i = 0; i < 3; ++i) CHECK(reader.advance() == Progress::waiting);
+    CHECK(job.network.channel(1, 2, 0).published() == (withdrawn ? 0 : 1));
+    CHECK(job.network.channel(0, 1, 0).sender().released() == (withdrawn ? 0 : 1));
+    CHECK(reader.status() == Status::ok);
+  }
+}
+
+TEST_CASE("what is lent follows the rule", "[executor]") {
+  const Plan plan = test::plan_from(
+      "plan broadcast.two_ways ranks 3 chunks 1 root 0\n"
+      "rank 0\n"
+      "  lane 0\n"
+      "    read input[0] | write output[0] | send 2\n"
+      "    read input[0] | send 1\n"
+      "rank 1\n"
+      "  lane 0\n"
+      "    recv 0 | write output[0]\n"
+      "rank 2\n"
+      "  lane 0\n"
+      "    recv 0 | write output[0]\n");
+  ExecutionOptions options;
+  options.lending = {.least = 1000, .least_of_results = 2000, .in_place = 2};
+  for (bool in_place : {false, true})
+    for (std::size_t count : {249, 250, 499, 500, 999, 1000}) {
+      MemoryJob job(plan, {2, 65'536, true}, options);
+      JobCall call;
+      call.count = count;
+      call.in_place = in_place;
+      job.job->start(call);
+      while (job.job->execution(0).advance() == Progress::moved) continue;
+      const auto is_lent = [&](int peer) {
+        return job.network.channel(0, peer, 0)
+            .receiver()
+            .try_observe(static_cast<std::uint32_t>(call.seed))
+            .message->by_reference;
+      };
+      INFO(count << (in_place ? " in place" : ""));
+      CHECK(is_lent(1) == (count >= 250));
+      // In place nothing is written.
+      CHECK(is_lent(2) == (in_place ? count >= 250 : count >= 500));
+      CHECK(job.job->finish(1));
+    }
 }
 
 TEST_CASE("memory that a peer still reads is not overwritten", "[executor]") {
@@ -135,7 +205,7 @@ TEST_CASE("memory that a peer still reads is not overwritten", "[executor]") {
       "    recv 0 | write output[0]\n"
       "    recv 0 | write output[1]\n");
   ExecutionOptions options;
-  options.reference_bytes = 1;
+  options.lending = LendingRule::always(1);
   for (bool references : {false, true}) {
     MemoryJob job(plan, {2, 4096, references}, options);
     JobCall call;
@@ -218,7 +288,7 @@ TEST_CASE("spans of several chunks are moved piece by piece", "[executor]") {
       "    recv 1 | write output[0:4]\n");
   REQUIRE(plan.widest_message == 4);
   ExecutionOptions options;
-  options.reference_bytes = 1;
+  options.lending = LendingRule::always(1);
   for (bool references : {false, true})
     for (std::size_t slot_bytes : {64, 500, 4096}) {
       MemoryJob job(plan, {2, slot_bytes, references}, options);

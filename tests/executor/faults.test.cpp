@@ -108,7 +108,7 @@ TEST_CASE("a message wider than its plan says is not sent, by reference neither"
     MemoryNetwork network({2, 64, references});
     MemoryEnds ends(network, 0);
     ExecutionOptions options;
-    options.reference_bytes = 1;
+    options.lending = LendingRule::always(1);
     Execution sender(flatten(plan, 0), plan.collective, ends, options);
     sender.start({{input.data(), nullptr}, 32, Dtype::f32, Reduction::sum, 7});
     CHECK(sender.advance() == Progress::failed);

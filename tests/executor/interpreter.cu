@@ -124,6 +124,7 @@ class DeviceEngine {
     end.message.data = slot(end);
     return {Status::ok, &end.message};
   }
+  __device__ bool intact(std::uint32_t) const { return true; }
   __device__ void release(std::uint32_t port) {
     khoro::publish(ends[port].channel->released, ++ends[port].number);
   }
@@ -157,7 +158,7 @@ class DeviceEngine {
   __device__ bool lends_from(Buffer) const { return false; }
   __device__ bool lends() const { return false; }
   __device__ bool lent(const std::byte*, std::uint64_t) const { return false; }
-  __device__ bool may_lend(std::uint32_t, std::uint64_t) const { return false; }
+  __device__ bool may_lend(std::uint32_t, const Move&, std::uint64_t) const { return false; }
   __device__ void lend(std::uint32_t, const MessageHead&, const std::byte*) {}
 
   /// Neighbouring threads take neighbouring elements, 16 bytes each.

@@ -43,7 +43,9 @@ class ThreadedJob {
  public:
   ThreadedJob(const Plan& plan, const TransportRow& row, Spaces spaces, ChannelShape shape,
               const ExecutionOptions& options)
-      : ranks_(plan.collective.ranks), shape_(shape), arenas_(ranks_, 8 << 20, spaces) {
+      : ranks_(plan.collective.ranks),
+        shape_(shape),
+        arenas_(ranks_, 8 << 20, spaces, row.uses_sockets ? Arenas::stripes : 0) {
     std::vector<Ends*> all;
     for (int rank = 0; rank < ranks_; ++rank) {
       transports_.push_back(row.make(arenas_.setup(rank)));
@@ -51,6 +53,10 @@ class ThreadedJob {
       all.push_back(ends_.back().get());
     }
     job_ = std::make_unique<Job>(plan, std::move(all), options);
+    if (spaces != Spaces::sharing) return;
+    std::vector<Arena*> shared;
+    for (int rank = 0; rank < ranks_; ++rank) shared.push_back(arenas_.arena(rank));
+    job_->share(std::move(shared));
   }
 
   bool run(const JobCall& call) {
@@ -84,13 +90,15 @@ class ThreadedJob {
 
 TEST_CASE("ranks on threads of their own give the same bits over every transport", "[executor]") {
   ExecutionOptions options;
-  options.reference_bytes = 64;
+  options.lending = LendingRule::always(64);
   for (const TransportRow& row : transports())
-    for (Spaces spaces : {Spaces::one, Spaces::apart})
+    for (Spaces spaces : {Spaces::one, Spaces::apart, Spaces::sharing}) {
+      if (row.uses_sockets && spaces != Spaces::apart) continue;
       test::for_each_plan({2, 3, 5}, [&](const Algorithm& algorithm, const Plan& plan) {
         const ChannelShape shape{static_cast<std::uint32_t>(std::max(algorithm.least_slots, 2)),
                                  1024};
         ThreadedJob job(plan, row, spaces, shape, options);
         test::for_each_call(plan, {1, 700}, [&](const JobCall& call) { REQUIRE(job.run(call)); });
       });
+    }
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/arena.h"
 #include "base/own_reduction.h"
 #include "executor/execution.h"
 #include "support/catch.h"
@@ -25,10 +26,28 @@ struct JobCall {
   std::uint64_t seed = 1;
 };
 
+/// Takes memory from an arena if it has one.
+template <class T>
+struct MaybeShared {
+  using value_type = T;
+  Arena* arena = nullptr;
+
+  T* allocate(std::size_t count) {
+    if (arena) return reinterpret_cast<T*>(arena->allocate(count * sizeof(T)));
+    return std::allocator<T>().allocate(count);
+  }
+  void deallocate(T* memory, std::size_t count) {
+    if (!arena) return std::allocator<T>().deallocate(memory, count);
+    arena->free(reinterpret_cast<std::byte*>(memory));
+  }
+  bool operator==(const MaybeShared&) const = default;
+};
+
 /// The buffers of one rank, with guard bytes around and between them.
 class JobBuffers {
  public:
-  JobBuffers(const Collective& collective, int rank, const JobCall& call) {
+  JobBuffers(const Collective& collective, int rank, const JobCall& call, Arena* arena = nullptr)
+      : memory_(MaybeShared<std::byte>{arena}) {
     const std::size_t block = call.count * find(call.dtype)->bytes;
     const std::size_t own = static_cast<std::size_t>(rank) * block;
     in_bytes_ = block * static_cast<std::size_t>(collective.input_blocks());
@@ -48,7 +67,7 @@ class JobBuffers {
   std::size_t input_bytes() const { return in_bytes_; }
 
   /// Call it when the input is in place.
-  void remember() { before_ = memory_; }
+  void remember() { before_.assign(memory_.begin(), memory_.end()); }
   /// The caller has it all back, and writes over it.
   void spoil() { std::fill(memory_.begin(), memory_.end(), std::byte{0xee}); }
   /// Nothing but the output has changed. In place, output is part of input or input of output.
@@ -61,7 +80,8 @@ class JobBuffers {
  private:
   static constexpr std::size_t guard = 128;
   static constexpr auto guard_byte = std::byte{0xa5};
-  std::vector<std::byte> memory_, before_;
+  std::vector<std::byte, MaybeShared<std::byte>> memory_;
+  std::vector<std::byte> before_;
   std::size_t in_bytes_ = 0, out_bytes_ = 0, writable_ = 0, in_ = 0, out_ = 0;
 };
 
@@ -75,6 +95,9 @@ class Job {
       executions_.push_back(std::make_unique<Execution>(flatten(plan, rank), plan.collective,
                                                         *ends[std::size_t(rank)], options));
   }
+
+  /// Buffers are made in what the process of each rank shares, from now on.
+  void share(std::vector<Arena*> arenas) { arenas_ = std::move(arenas); }
 
   const std::vector<std::vector<std::byte>>& inputs() const { return inputs_; }
   /// Of the ranks; empty unless the reduction has them.
@@ -100,7 +123,8 @@ class Job {
       fill_elements(own.factor.data(), 1, call.dtype, random);
     }
     for (int rank = 0; rank < plan_.collective.ranks; ++rank) {
-      JobBuffers& buffers = buffers_.emplace_back(plan_.collective, rank, call);
+      JobBuffers& buffers = buffers_.emplace_back(
+          plan_.collective, rank, call, arenas_.empty() ? nullptr : arenas_[std::size_t(rank)]);
       const std::size_t bytes = buffers.input_bytes();
       fill_elements(buffers.input(), bytes / find(call.dtype)->bytes, call.dtype, random);
       inputs_.emplace_back(buffers.input(), buffers.input() + bytes);
@@ -150,6 +174,7 @@ class Job {
   const Plan& plan_;
   Partials partials_;
   std::vector<std::unique_ptr<Execution>> executions_;
+  std::vector<Arena*> arenas_;  // by rank; empty: none
   std::vector<JobBuffers> buffers_;
   std::vector<std::vector<std::byte>> inputs_;
   std::vector<OwnReduction> owns_;  // by rank

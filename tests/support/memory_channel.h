@@ -30,6 +30,8 @@ class MemoryChannel {
   Receiver& receiver() { return receiver_; }
   bool quiet() const { return queue_.empty() && windows_.empty(); }
   std::uint64_t published() const { return published_; }
+  /// What was lent is not there any more.
+  void withdraw() { withdrawn_ = true; }
 
  private:
   struct Item {
@@ -55,9 +57,11 @@ class MemoryChannel {
     }
     void publish(const MessageHead& head) noexcept override { push(head, nullptr, false); }
     std::size_t payload_limit() const noexcept override { return channel_.shape_.slot_bytes; }
-    bool references() const noexcept override { return channel_.shape_.references; }
+    Lending lending(const std::byte*, std::uint64_t) noexcept override {
+      return channel_.shape_.references ? Lending::in_place : Lending::none;
+    }
     void publish_reference(const MessageHead& head, const std::byte* data) noexcept override {
-      check(references());
+      check(channel_.shape_.references);
       push(head, data, false);
     }
     std::uint64_t published() const noexcept override { return channel_.published_; }
@@ -107,6 +111,7 @@ class MemoryChannel {
       if (message.head.digest != digest) return {Status::mismatch, nullptr};
       return {Status::ok, &message};
     }
+    bool intact() noexcept override { return !channel_.withdrawn_; }
     void release() noexcept override {
       check(!channel_.queue_.empty());
       if (channel_.queue_.front().put) channel_.windows_.pop_front();
@@ -137,6 +142,7 @@ class MemoryChannel {
   std::deque<Lent> windows_;
   std::uint64_t published_ = 0;
   std::uint64_t released_ = 0;
+  bool withdrawn_ = false;
 };
 
 /// All channels between the ranks of one thread, opened as they are asked for.

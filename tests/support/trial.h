@@ -146,7 +146,7 @@ class Trial {
   void prepare(int rank) {
     ends_.push_back(std::make_unique<MemoryEnds>(network_, rank));
     ExecutionOptions options;
-    options.reference_bytes = 0;
+    options.lending = LendingRule::always(0);
     executions_.push_back(std::make_unique<Execution>(flatten(plan_, rank), plan_.collective,
                                                       *ends_.back(), options));
     Execution& execution = *executions_.back();

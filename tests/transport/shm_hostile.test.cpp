@@ -19,7 +19,7 @@ using test::Spaces;
 
 namespace {
 
-const conformance::Subject subject{.make = make_shm};
+const conformance::Subject subject{.make = make_shm, .sockets = 0};
 constexpr ChannelShape shape{.slots = 4, .slot_bytes = 5000};
 
 bool lies_in(std::span<const std::byte> area, const std::byte* data, std::uint64_t bytes) {
@@ -31,6 +31,11 @@ bool lies_in(std::span<const std::byte> area, const std::byte* data, std::uint64
 // The receiver's block: the only one in the area of rank 1, right behind the directory.
 Block block_of(const Pair& pair) {
   return Block::at(pair.arenas.area(1).data() + to_pages(indices * 2 * 8), shape);
+}
+
+// What the process of rank 0 shares, as that of rank 1 has it mapped.
+std::span<const std::byte> shared(const Pair& pair) {
+  return pair.arenas.setup(1).endpoints[0].arena;
 }
 
 // A word as a broken or spiteful peer might write it: small, huge, or nearly right.
@@ -52,6 +57,8 @@ std::uint64_t spite(std::mt19937_64& random, std::uint64_t right) {
 }
 
 void spoil_line(MessageLine& line, std::uint64_t number, std::mt19937_64& random) {
+  const std::uint64_t place = spite(random, test::Arenas::arena_bytes / 2);
+  std::memcpy(line.payload, &place, sizeof place);
   const Meta right{.bytes = random() % 6000,
                    .place = static_cast<Place>(random() % 6),
                    .form = Form::dtype,
@@ -63,13 +70,14 @@ void spoil_line(MessageLine& line, std::uint64_t number, std::mt19937_64& random
 }  // namespace
 
 TEST_CASE("a receiver survives garbage in its message lines", "[transport]") {
-  int corrupt = 0, seen = 0;
+  int corrupt = 0, seen = 0, referred = 0;
   for (std::uint64_t seed = 0; seed < 3000; ++seed) {
     std::mt19937_64 random(seed);
-    Pair pair(subject, Spaces::apart, shape);
+    const Spaces spaces = seed < 1500 ? Spaces::apart : Spaces::sharing;
+    Pair pair(subject, spaces, shape);
     const Block block = block_of(pair);
-    std::byte own[100];
-    if (seed % 2 == 0) REQUIRE(pair.receiver->try_offer({own, sizeof own}));
+    std::byte* const own = pair.memory(1, 100);
+    if (seed % 2 == 0) REQUIRE(pair.receiver->try_offer({own, 100, true}));
     for (std::uint32_t at = 0; at < lines_of(shape.slots); ++at) {
       spoil_line(block.lines[at], at + 1, random);
     }
@@ -80,16 +88,21 @@ TEST_CASE("a receiver survives garbage in its message lines", "[transport]") {
       ++seen;
       CHECK(observed.status == Status::ok);
       const Message& message = *observed.message;
-      CHECK(!message.by_reference);
+      if (spaces == Spaces::apart) CHECK(!message.by_reference);
       if (message.data == nullptr) CHECK(message.head.bytes == 0);
-      if (message.data != nullptr) {
-        CHECK(lies_in(pair.arenas.area(1), message.data, message.head.bytes));
+      if (message.data == own) {
+        CHECK(message.head.bytes <= 100);
+      } else if (message.data != nullptr) {
+        referred += message.by_reference;
+        CHECK(lies_in(message.by_reference ? shared(pair) : pair.arenas.area(1), message.data,
+                      message.head.bytes));
       }
       pair.receiver->release();
     }
   }
   CHECK(corrupt > 100);
   CHECK(seen > 100);
+  CHECK(referred > 5);
 }
 
 namespace {
@@ -97,7 +110,7 @@ namespace {
 // Two ranks with a channel each way, under one index. The last one told of releases only by
 // messages when `credit` has been wiped.
 struct BothWays {
-  test::Arenas arenas{2, 16 << 20, Spaces::apart};
+  test::Arenas arenas{2, 16 << 20, Spaces::apart, 0};
   std::unique_ptr<Transport> left = make_shm(arenas.setup(0)), right = make_shm(arenas.setup(1));
   std::unique_ptr<Receiver> at_left = left->open_receiver({1, 0}, shape);
   std::unique_ptr<Receiver> at_right = right->open_receiver({0, 0}, shape);
@@ -156,10 +169,12 @@ TEST_CASE("a sender survives garbage in what messages tell of releases", "[trans
 }
 
 TEST_CASE("a sender survives garbage in directory, shape, credit and windows", "[transport]") {
-  int corrupt = 0, rooms = 0;
+  int corrupt = 0, rooms = 0, windows = 0;
   for (std::uint64_t seed = 0; seed < 3000; ++seed) {
     std::mt19937_64 random(seed);
-    Pair pair(subject, Spaces::apart, shape);
+    const Spaces spaces = seed < 1500 ? Spaces::apart : Spaces::sharing;
+    Pair pair(subject, spaces, shape);
+    const std::span<std::byte> peer = pair.arenas.setup(0).endpoints[1].arena;
     const Block block = block_of(pair);
     auto* directory = reinterpret_cast<std::atomic<std::uint64_t>*>(pair.arenas.area(1).data());
     if (seed % 3 == 0) {
@@ -173,13 +188,16 @@ TEST_CASE("a sender survives garbage in directory, shape, credit and windows", "
       OfferLine& offer = block.offers[random() % shape.slots];
       if (random() % 8 == 0) {
         offer.bytes = spite(random, 100);
-        offer.address = random() % 4 == 0 ? spite(random, 0) : 0;
+        offer.place = random() % 2 == 0 ? spite(random, test::Arenas::arena_bytes / 2) : 0;
         offer.number = spite(random, random() % 5);
       }
       const std::size_t bytes = random() % 5001;
       std::byte* room = pair.sender->try_acquire(bytes);
       const Window* window = pair.sender->try_window();
-      if (window != nullptr) CHECK(window->data == nullptr);
+      if (window != nullptr && window->data != nullptr) {
+        ++windows;
+        CHECK(lies_in(peer, window->data, window->bytes));
+      }
       CHECK(pair.sender->released() <= published);
       corrupt += pair.sender->status() == Status::corrupt;
       if (room == nullptr) continue;
@@ -195,6 +213,7 @@ TEST_CASE("a sender survives garbage in directory, shape, credit and windows", "
   }
   CHECK(corrupt > 100);
   CHECK(rooms > 100);
+  CHECK(windows > 20);
 }
 
 TEST_CASE("an address from another process is corrupt, wherever it stands", "[transport]") {
@@ -205,11 +224,101 @@ TEST_CASE("an address from another process is corrupt, wherever it stands", "[tr
   CHECK(pair.receiver->try_observe(digest).status == Status::corrupt);
   CHECK(pair.receiver->try_observe(digest).status == Status::corrupt);  // and stays so
 
-  block.offers[0].address = 4096;
+  // Nothing is known of the receiver's memory: a slot is used, wherever it is.
+  block.offers[0].place = 4097;
   block.offers[0].number = 1;
-  CHECK(pair.sender->try_window() == nullptr);
-  CHECK(pair.sender->status() == Status::corrupt);
-  CHECK(pair.sender->try_acquire(8) == nullptr);
+  REQUIRE(pair.sender->try_window() != nullptr);
+  CHECK(pair.sender->try_window()->data == nullptr);
+}
+
+TEST_CASE("a place outside of what a process shares is corrupt", "[transport]") {
+  constexpr std::uint64_t size = test::Arenas::arena_bytes;
+  for (const std::uint64_t place : {size, size - 7, ~std::uint64_t{0}, ~std::uint64_t{0} - 7}) {
+    Pair pair(subject, Spaces::sharing, shape);
+    const Block block = block_of(pair);
+    pair.send(8);
+    std::memcpy(block.lines[0].payload, &place, sizeof place);
+    block.lines[0].meta = Meta{.bytes = 8, .place = Place::reference}.pack();
+    CHECK(pair.receiver->try_observe(digest).status == Status::corrupt);
+    if (place == ~std::uint64_t{0}) continue;  // which says that the sender cannot reach it
+    block.offers[0].place = place + 1;
+    block.offers[0].bytes = 8;
+    block.offers[0].number = 1;
+    CHECK(pair.sender->try_window() == nullptr);
+    CHECK(pair.sender->status() == Status::corrupt);
+    CHECK(pair.sender->try_acquire(8) == nullptr);
+  }
+  // In it, but longer than any message is.
+  Pair pair(subject, Spaces::sharing, shape);
+  pair.send(8);
+  std::memset(block_of(pair).lines[0].payload, 0, 8);
+  block_of(pair).lines[0].meta = Meta{.bytes = 5001, .place = Place::reference}.pack();
+  CHECK(pair.receiver->try_observe(digest).status == Status::corrupt);
+}
+
+TEST_CASE("what a failed rank has lent is not used", "[transport]") {
+  Pair pair(subject, Spaces::sharing, shape);
+  std::byte* const data = pair.memory(0, 5000);
+  pair.send(8);
+  CHECK(pair.observe().head.bytes == 8);
+  pair.receiver->release();
+  pair.acquire(0);
+  REQUIRE(pair.sender->lending(data, 5000) == Lending::in_place);
+  pair.sender->publish_reference({digest, 5000, Form::dtype}, data);
+  CHECK(pair.observe().by_reference);
+  CHECK(pair.receiver->intact());
+  CHECK(pair.transports[0]->withdraw());
+  CHECK(pair.observe().by_reference);
+  CHECK(!pair.receiver->intact());
+}
+
+TEST_CASE("a put that comes after a failure does not reach the memory that was offered",
+          "[transport]") {
+  Pair pair(subject, Spaces::sharing, {.slots = 4, .slot_bytes = 3 * 4096});
+  std::byte* const data = pair.memory(1, 5 * 4096);
+  std::fill_n(data, 5 * 4096, std::byte{1});
+  // Two windows, one of which is filled in time; the pages around them are nobody's affair.
+  for (int i : {1, 2}) REQUIRE(pair.receiver->try_offer({data + i * 4096, 4096, true}));
+  pair.acquire(0);
+  std::byte* const first = pair.window().data;
+  REQUIRE(first != nullptr);
+  std::fill_n(first, 4096, std::byte{2});
+  pair.sender->publish_put({digest, 4096, Form::dtype});
+  CHECK(pair.observe().data == data + 4096);
+  pair.receiver->release();
+  pair.acquire(0);
+  std::byte* const second = pair.window().data;
+  REQUIRE(second != nullptr);
+  std::fill_n(second, 2048, std::byte{3});  // and there it is stopped
+  CHECK(pair.transports[1]->withdraw());
+  CHECK(pair.transports[1]->withdraw());
+  std::fill_n(second, 4096, std::byte{4});
+  const auto all_are = [&](std::size_t first_byte, std::size_t end, int value) {
+    return std::all_of(data + first_byte, data + end,
+                       [&](std::byte byte) { return byte == static_cast<std::byte>(value); });
+  };
+  CHECK(all_are(0, 4096, 1));
+  CHECK(all_are(4096, 2 * 4096, 2));
+  CHECK(all_are(2 * 4096, 2 * 4096 + 2048, 3));
+  CHECK(all_are(2 * 4096 + 2048, 5 * 4096, 1));
+  // The same addresses are good for the next communicator.
+  Arena& arena = *pair.arenas.arena(1);
+  const auto place = arena.offset_of(data + 2 * 4096, 4096);
+  REQUIRE(place.has_value());
+  CHECK(pair.arenas.setup(0).endpoints[1].arena[*place] == std::byte{3});
+  CHECK(!arena.offset_of(data + 4096, 2 * 4096).has_value());
+}
+
+TEST_CASE("a window is offered by its place only if its pages can be taken away", "[transport]") {
+  Pair pair(subject, Spaces::sharing, shape);
+  std::byte* const data = pair.memory(1, 4096);
+  REQUIRE(pair.receiver->try_offer({data + 1, 100, false}));
+  REQUIRE(pair.receiver->try_offer({data, 4096, true}));
+  pair.acquire(100);
+  CHECK(pair.window().data == nullptr);
+  pair.sender->publish_put({digest, 100, Form::dtype});
+  pair.acquire(0);
+  CHECK(pair.window().data != nullptr);
 }
 
 TEST_CASE("a put that nobody asked for is corrupt", "[transport]") {

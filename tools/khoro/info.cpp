@@ -7,6 +7,7 @@
 #include "base/dtype.h"
 #include "base/settings.h"
 #include "commands.h"
+#include "executor/lending.h"
 #include "table.h"
 #include "transport/registry.h"
 
@@ -29,6 +30,10 @@ void print_text() {
   fmt::print("transports  {}\n", fmt::join(names_of(transports()), " "));
   fmt::print("dtypes      {}\n", fmt::join(names_of(dtypes()), " "));
   fmt::print("reductions  {}\n\n", fmt::join(names_of(reductions()), " "));
+  Table ways({"memory", "message", "call", "it is"});
+  for (const LendingLine& line : lines_of(LendingRule{}))
+    ways.add({line.memory, line.message, line.call, line.way});
+  fmt::print("{}\n", ways.text());
   Table table({"setting", "value", "from", "scope", "legal"});
   for (const SettingValue& setting : settings_now())
     table.add({std::string(setting.row->name), setting.value.empty() ? "-" : setting.value,
@@ -43,6 +48,11 @@ void print_json() {
                                 {"transports", names_of(transports())},
                                 {"dtypes", names_of(dtypes())},
                                 {"reductions", names_of(reductions())}};
+  for (const LendingLine& line : lines_of(LendingRule{}))
+    all["messages"].push_back({{"memory", line.memory},
+                               {"message", line.message},
+                               {"call", line.call},
+                               {"way", line.way}});
   for (const SettingValue& setting : settings_now())
     all["settings"].push_back({{"name", setting.row->name},
                                {"value", setting.value},

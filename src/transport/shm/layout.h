@@ -62,8 +62,11 @@ constexpr std::uint32_t digest_of(std::uint64_t header) noexcept {
   return static_cast<std::uint32_t>(header);
 }
 
-/// Where a message's payload is.
-enum class Place : std::uint8_t { line = 1, body = 2, reference = 3, window = 4 };
+/// Where a message's payload is. What stands in its line for a reference, and in an offer for a
+/// window, is an address between ranks of one process, else an offset in the arena of the sender,
+/// or the receiver. `elsewhere` is an address in the sender's private memory, from which the kernel
+/// copies.
+enum class Place : std::uint8_t { line = 1, body = 2, reference = 3, window = 4, elsewhere = 5 };
 
 /// Place, form, whether it fills a window, and size in one word.
 struct Meta {
@@ -106,7 +109,7 @@ struct Partner {
 /// One window, written by the receiver. `number` is published last (pairs with try_window()).
 struct alignas(64) OfferLine {
   std::atomic<std::uint64_t> number;
-  std::atomic<std::uint64_t> address;
+  std::atomic<std::uint64_t> place;  // and 1; 0: the sender cannot reach it
   std::atomic<std::uint64_t> bytes;
 };
 
@@ -114,6 +117,13 @@ struct alignas(64) OfferLine {
 struct alignas(128) Info {
   std::atomic<std::uint32_t> slots;
   std::atomic<std::uint32_t> slot_bytes;
+  /// The receiver has the arena of the sender's process mapped; the kernel lets it read the rest.
+  std::atomic<std::uint32_t> sees_arena;
+  std::atomic<std::uint32_t> reads_rest;
+  /// The kernel lets it no more: it waits for what it could not read to be put into slots.
+  std::atomic<std::uint32_t> refused;
+  /// Written by the sender when it has failed: what it has lent is not there any more.
+  std::atomic<std::uint32_t> withdrawn;
 };
 
 /// How many messages were released, written by the receiver. Apart from lines that the sender

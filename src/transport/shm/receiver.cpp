@@ -2,6 +2,7 @@
 #include "transport/shm/ends.h"
 
 #include <cstring>
+#include <utility>
 
 namespace khoro::shm {
 
@@ -22,12 +23,16 @@ Observed ShmReceiver::try_observe(std::uint32_t digest) noexcept {
 }
 
 bool ShmReceiver::decode(MessageLine& line, std::uint32_t digest) noexcept {
-  const Meta meta = Meta::unpack(line.meta.load(std::memory_order_relaxed));
+  // Acquires what put_into_slots() in the sender may have written since.
+  const Meta meta = Meta::unpack(line.meta.load(std::memory_order_acquire));
   message_.head = {digest, meta.bytes, meta.form};
   if (status_ != Status::ok || !place(line, meta)) {
     status_ = Status::corrupt;
     return false;
   }
+  fetched_ = meta.place == Place::elsewhere;
+  if (fetched_ && !fetch(line, meta)) return false;
+  aimed_ = nullptr;
   if (meta.bytes == 0) message_.data = nullptr;
   put_ = meta.put;
   observed_ = true;
@@ -39,8 +44,8 @@ bool ShmReceiver::decode(MessageLine& line, std::uint32_t digest) noexcept {
 
 // Finds the payload; false if no correct sender writes that.
 bool ShmReceiver::place(MessageLine& line, const Meta& meta) noexcept {
-  const Window& window = windows_[filled_ % setup_.shape.slots];
-  if (meta.put && (filled_ == offered_ || meta.bytes > window.bytes)) return false;
+  const Offered& offered = windows_[filled_ % setup_.shape.slots];
+  if (meta.put && (filled_ == offered_ || meta.bytes > offered.window.bytes)) return false;
   message_.by_reference = meta.place == Place::reference || meta.place == Place::window;
   switch (meta.place) {
     case Place::line:
@@ -50,16 +55,52 @@ bool ShmReceiver::place(MessageLine& line, const Meta& meta) noexcept {
       message_.data = block_.bodies + position_ * block_.body_stride;
       return meta.bytes <= setup_.shape.slot_bytes;
     case Place::reference: {
-      std::uintptr_t address = 0;
-      std::memcpy(&address, line.payload, sizeof address);
-      message_.data = reinterpret_cast<const std::byte*>(address);
-      return setup_.same_process && !meta.put;
+      std::uint64_t place = 0;
+      std::memcpy(&place, line.payload, sizeof place);
+      message_.data = shared_data(setup_, place, meta.bytes);
+      return (message_.data != nullptr || meta.bytes == 0) &&
+             meta.bytes <= setup_.shape.slot_bytes && !meta.put;
     }
+    case Place::elsewhere:
+      message_.data = block_.bodies + position_ * block_.body_stride;
+      return setup_.peer_memory && meta.bytes <= setup_.shape.slot_bytes && !meta.put;
     case Place::window:
-      message_.data = window.data;
-      return setup_.same_process && meta.put;
+      message_.data = offered.window.data;
+      return offered.reachable && meta.put;
   }
   return false;
+}
+
+// Copies what was lent into the message's slot, or to where it is wanted. False: not now, and then
+// it comes in another way or there is news to wait for.
+bool ShmReceiver::fetch(MessageLine& line, const Meta& meta) noexcept {
+  if (block_.info->refused.load(std::memory_order_relaxed) != 0) return false;
+  std::uint64_t from = 0;
+  std::memcpy(&from, line.payload, sizeof from);
+  const bool wanted = aimed_ != nullptr && expected_.digest == message_.head.digest &&
+                      expected_.bytes == meta.bytes && meta.form == Form::dtype;
+  auto* const to = wanted ? aimed_ : const_cast<std::byte*>(message_.data);
+  if (!setup_.peer_memory.read(to, from, meta.bytes)) {
+    // Pairs with released() in the sender, which may sleep.
+    block_.info->refused.exchange(1, std::memory_order_seq_cst);
+    setup_.peer.ring();
+    return false;
+  }
+  message_.data = to;
+  message_.by_reference = wanted;
+  return intact();
+}
+
+void ShmReceiver::aim(const MessageHead& expected, std::byte* data) noexcept {
+  if (observed_) return;
+  expected_ = expected;
+  aimed_ = data;
+}
+
+bool ShmReceiver::intact() noexcept {
+  // What was read before this was read before that. Pairs with withdraw() in the sender.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return block_.info->withdrawn.load(std::memory_order_relaxed) == 0;
 }
 
 void ShmReceiver::release() noexcept {
@@ -70,7 +111,7 @@ void ShmReceiver::release() noexcept {
   setup_.partner->released.store(++released_, std::memory_order_release);
   if (++position_ == lines_of(setup_.shape.slots)) position_ = 0;
   // Someone waits to have referenced memory back, so that is told at once.
-  if (message_.by_reference || released_ - reported_ >= batch_) report();
+  if (message_.by_reference || fetched_ || released_ - reported_ >= batch_) report();
 }
 
 // Pairs with released() in the sender. An exchange, because the look at the doorbell must not pass.
@@ -83,15 +124,27 @@ void ShmReceiver::report() noexcept {
 bool ShmReceiver::try_offer(const Window& window) noexcept {
   if (offered_ - filled_ == setup_.shape.slots) return false;
   const std::uint64_t at = offered_ % setup_.shape.slots;
-  windows_[at] = window;
+  std::optional<std::uint64_t> place;
+  if (window.data != nullptr && (setup_.same_process || window.whole_pages))
+    place = shared_place(setup_, window.data, window.bytes);
+  windows_[at] = {window, place.has_value()};
   OfferLine& offer = block_.offers[at];
-  const auto address = setup_.same_process ? reinterpret_cast<std::uintptr_t>(window.data) : 0;
-  offer.address.store(address, std::memory_order_relaxed);
+  offer.place.store(place ? *place + 1 : 0, std::memory_order_relaxed);
   offer.bytes.store(window.bytes, std::memory_order_relaxed);
   // Pairs with try_window() in the sender.
   offer.number.exchange(++offered_, std::memory_order_seq_cst);
   setup_.peer.ring();
   return true;
+}
+
+bool ShmReceiver::move_windows() noexcept {
+  bool moved = true;
+  for (std::uint64_t number = filled_; number < offered_ && !setup_.same_process; ++number) {
+    Offered& offered = windows_[number % setup_.shape.slots];
+    if (std::exchange(offered.reachable, false))
+      moved &= setup_.arena->move(offered.window.data, offered.window.bytes);
+  }
+  return moved;
 }
 
 }  // namespace khoro::shm

@@ -7,7 +7,10 @@ namespace khoro::shm {
 
 ShmSender::ShmSender(const EndSetup& setup, std::span<std::byte> area,
                      const std::atomic<std::uint64_t>& entry)
-    : setup_(setup), area_(area), entry_(entry) {}
+    : setup_(setup),
+      area_(area),
+      entry_(entry),
+      elsewhere_(setup.same_process ? 0 : lines_of(setup.shape.slots)) {}
 
 // The peer's receiver may be opened at any time (pairs with open_receiver()).
 bool ShmSender::attach() noexcept {
@@ -26,6 +29,8 @@ bool ShmSender::attach() noexcept {
     return false;
   }
   block_ = block;
+  peer_sees_arena_ = block.info->sees_arena.load(std::memory_order_relaxed) != 0;
+  peer_reads_rest_ = block.info->reads_rest.load(std::memory_order_relaxed) != 0;
   return true;
 }
 
@@ -80,10 +85,45 @@ void ShmSender::publish(const MessageHead& head, Meta meta) noexcept {
 
 void ShmSender::publish(const MessageHead& head) noexcept { publish(head, {.place = place_}); }
 
+Lending ShmSender::lending(const std::byte* data, std::uint64_t bytes) noexcept {
+  if (setup_.same_process) return Lending::in_place;
+  if (block_.lines == nullptr && !attach()) return Lending::none;
+  if (peer_sees_arena_ && shared_place(setup_, data, bytes)) return Lending::in_place;
+  return peer_reads_rest_ ? Lending::fetched : Lending::none;
+}
+
 void ShmSender::publish_reference(const MessageHead& head, const std::byte* data) noexcept {
-  const auto address = reinterpret_cast<std::uintptr_t>(data);
-  std::memcpy(block_.lines[position_].payload, &address, sizeof address);
-  publish(head, {.place = Place::reference});
+  const std::optional<std::uint64_t> shared = shared_place(setup_, data, head.bytes);
+  const bool in_place = shared && (setup_.same_process || peer_sees_arena_);
+  const std::uint64_t place = in_place ? *shared : reinterpret_cast<std::uintptr_t>(data);
+  std::memcpy(block_.lines[position_].payload, &place, sizeof place);
+  lent_ = published() + 1;
+  if (!in_place) elsewhere_[position_] = {data, lent_};
+  publish(head, {.place = in_place ? Place::reference : Place::elsewhere});
+}
+
+// The receiver cannot read what it was lent: it goes into the slots of its messages after all.
+void ShmSender::put_into_slots() noexcept {
+  peer_reads_rest_ = false;
+  for (std::uint32_t at = 0; at < elsewhere_.size(); ++at) {
+    const auto [data, number] = elsewhere_[at];
+    if (number <= released_) continue;
+    std::atomic<std::uint64_t>& word = block_.lines[at].meta;
+    Meta meta = Meta::unpack(word.load(std::memory_order_relaxed));
+    std::memcpy(block_.bodies + at * block_.body_stride, data, meta.bytes);
+    body_bytes_.store(body_bytes_.load(std::memory_order_relaxed) + meta.bytes,
+                      std::memory_order_relaxed);
+    meta.place = Place::body;
+    word.exchange(meta.pack(), std::memory_order_seq_cst);  // pairs with decode()
+  }
+  setup_.peer.ring();
+}
+
+// What the caller does with its memory afterwards must not pass. Pairs with intact().
+void ShmSender::withdraw() noexcept {
+  if (block_.lines == nullptr || lent_ <= released()) return;
+  block_.info->withdrawn.store(1, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
 void ShmSender::publish_put(const MessageHead& head) noexcept {
@@ -99,6 +139,8 @@ std::uint64_t ShmSender::released() noexcept {
   if (told > published()) fail();
   // It may lag behind what messages have told.
   if (told > released_ && status_ == Status::ok) released_ = told;
+  if (peer_reads_rest_ && block_.info->refused.load(std::memory_order_seq_cst) != 0)
+    put_into_slots();
   return released_;
 }
 
@@ -107,12 +149,14 @@ const Window* ShmSender::try_window() noexcept {
   if (block_.lines == nullptr && !attach()) return nullptr;
   const OfferLine& offer = block_.offers[windows_filled_ % setup_.shape.slots];
   if (offer.number.load(std::memory_order_seq_cst) != windows_filled_ + 1) return nullptr;
-  const auto address = static_cast<std::uintptr_t>(offer.address.load(std::memory_order_relaxed));
-  if (address != 0 && !setup_.same_process) {
+  const std::uint64_t place = offer.place.load(std::memory_order_relaxed);
+  window_ = {nullptr, offer.bytes.load(std::memory_order_relaxed)};
+  const bool reachable = place != 0 && (setup_.same_process || !setup_.peer_arena.empty());
+  if (reachable) window_.data = shared_data(setup_, place - 1, window_.bytes);
+  if (reachable && window_.data == nullptr) {
     fail();
     return nullptr;
   }
-  window_ = {reinterpret_cast<std::byte*>(address), offer.bytes.load(std::memory_order_relaxed)};
   window_open_ = true;
   return &window_;
 }

@@ -50,7 +50,7 @@ class Shm final : public Transport {
     auto sender = std::make_unique<ShmSender>(end_setup(name, shape), area,
                                               entry(area, setup_.rank, name.index));
     const std::lock_guard lock(mutex_);
-    counted_.push_back(sender.get());
+    opened_senders_.push_back(sender.get());
     return sender;
   }
 
@@ -70,11 +70,22 @@ class Shm final : public Transport {
     const Block block = Block::at(area.data() + offset, shape);
     block.info->slots.store(shape.slots, std::memory_order_relaxed);
     block.info->slot_bytes.store(shape.slot_bytes, std::memory_order_relaxed);
-    auto receiver = std::make_unique<ShmReceiver>(end_setup(name, shape), block);
+    const EndSetup setup = end_setup(name, shape);
+    block.info->sees_arena.store(!setup.peer_arena.empty(), std::memory_order_relaxed);
+    block.info->reads_rest.store(static_cast<bool>(setup.peer_memory), std::memory_order_relaxed);
+    auto receiver = std::make_unique<ShmReceiver>(setup, block);
+    opened_receivers_.push_back(receiver.get());
     // Pairs with attach() in the sender, which may sleep until the channel is there.
     entry(area, name.peer, name.index).exchange(offset, std::memory_order_seq_cst);
     endpoint(name.peer).doorbell.ring();
     return receiver;
+  }
+
+  bool withdraw() noexcept override {
+    bool moved = true;
+    for (ShmSender* sender : opened_senders_) sender->withdraw();
+    for (ShmReceiver* receiver : opened_receivers_) moved &= receiver->move_windows();
+    return moved;
   }
 
   std::uint64_t bytes_held() const noexcept override {
@@ -88,7 +99,7 @@ class Shm final : public Transport {
   std::uint64_t bytes_sent() const noexcept override {
     const std::lock_guard lock(mutex_);
     std::uint64_t bytes = 0;
-    for (const ShmSender* sender : counted_) bytes += sender->bytes_sent();
+    for (const ShmSender* sender : opened_senders_) bytes += sender->bytes_sent();
     return bytes;
   }
 
@@ -123,8 +134,13 @@ class Shm final : public Transport {
 
   EndSetup end_setup(const ChannelName& name, ChannelShape shape) {
     const Endpoint& peer = endpoint(name.peer);
-    return {shape, peer.doorbell, peer.process == endpoint(setup_.rank).process,
-            &partners_[{name.peer, name.index}]};
+    return {shape,
+            peer.doorbell,
+            peer.process == endpoint(setup_.rank).process,
+            &partners_[{name.peer, name.index}],
+            setup_.arena,
+            peer.arena,
+            peer.private_memory};
   }
 
   /// The channel area of a rank, mapped at its first use.
@@ -147,8 +163,9 @@ class Shm final : public Transport {
   TransportSetup setup_;
   std::vector<Mapping> mappings_;    // by rank
   std::atomic<std::uint64_t> free_;  // what lies below is in use
-  mutable std::mutex mutex_;         // of the senders that statistics look at
-  std::vector<const ShmSender*> counted_;
+  mutable std::mutex mutex_;         // of the senders, which statistics look at
+  std::vector<ShmSender*> opened_senders_;
+  std::vector<ShmReceiver*> opened_receivers_;
   Claims senders_;
   Claims receivers_;
   std::map<std::pair<int, int>, Partner> partners_;  // by peer and index

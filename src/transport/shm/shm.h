@@ -10,7 +10,7 @@ namespace khoro {
 
 /// Channels in shared memory, between ranks of one machine: processes, threads of one process, or
 /// both. A channel's slots lie in its receiver's memory. References and windows work between ranks
-/// of one process.
+/// of one process, and in memory that processes share.
 std::unique_ptr<Transport> make_shm(const TransportSetup& setup);
 
 namespace shm {

@@ -57,7 +57,7 @@ class TcpSender final : public Sender {
   void publish(const MessageHead& head) noexcept override;
   std::size_t payload_limit() const noexcept override { return shape_.slot_bytes; }
   /// What is lent is sent from where it lies.
-  bool references() const noexcept override { return true; }
+  Lending lending(const std::byte*, std::uint64_t) noexcept override { return Lending::sent; }
   void publish_reference(const MessageHead& head, const std::byte* data) noexcept override;
   std::uint64_t published() const noexcept override { return published_; }
   std::uint64_t released() noexcept override;

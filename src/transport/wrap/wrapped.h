@@ -18,7 +18,9 @@ class WrappedSender : public Sender {
   std::byte* try_acquire(std::size_t bytes) noexcept override { return inner_->try_acquire(bytes); }
   void publish(const MessageHead& head) noexcept override { inner_->publish(head); }
   std::size_t payload_limit() const noexcept override { return inner_->payload_limit(); }
-  bool references() const noexcept override { return inner_->references(); }
+  Lending lending(const std::byte* data, std::uint64_t bytes) noexcept override {
+    return inner_->lending(data, bytes);
+  }
   void publish_reference(const MessageHead& head, const std::byte* data) noexcept override {
     inner_->publish_reference(head, data);
   }
@@ -47,6 +49,7 @@ class WrappedReceiver : public Receiver {
   Observed try_observe(std::uint32_t digest) noexcept override {
     return inner_->try_observe(digest);
   }
+  bool intact() noexcept override { return inner_->intact(); }
   void release() noexcept override { inner_->release(); }
   bool aims() const noexcept override { return inner_->aims(); }
   void aim(const MessageHead& expected, std::byte* data) noexcept override {
@@ -73,6 +76,7 @@ class WrappedTransport : public Transport {
   }
   int descriptor() const noexcept override { return inner_->descriptor(); }
   void drain(System& system, Duration most) noexcept override { inner_->drain(system, most); }
+  bool withdraw() noexcept override { return inner_->withdraw(); }
   std::uint64_t bytes_held() const noexcept override { return inner_->bytes_held(); }
   std::uint64_t bytes_sent() const noexcept override { return inner_->bytes_sent(); }
   std::vector<std::uint64_t> bytes_by_stripe() const override { return inner_->bytes_by_stripe(); }
