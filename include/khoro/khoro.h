@@ -263,10 +263,9 @@ typedef struct {
   size_t size;          /* for the initializer alone */
   uint64_t collectives; /* begun; a split counts as two */
   uint64_t bytesHeld;   /* of memory that this rank owns for it; a page counts once it is used */
-  uint64_t
-      bytesSent; /* written for other ranks, headers included; what they read in place is not */
-  char transports[64];      /* in use: "shm", "tcp" */
-  uint64_t stripes;         /* sockets to each other rank; 0 where no message goes over sockets */
+  uint64_t bytesSent;   /* written for other ranks, with headers; not what they read where it is */
+  char transports[64];  /* in use: "shm", "tcp" */
+  uint64_t stripes;     /* sockets to each other rank; 0 where no message goes over sockets */
   uint64_t stripeBytes[16]; /* of bytesSent, what went over stripe 0, 1, ... to all ranks */
 } khoroStatistics_t;
 #define KHORO_STATISTICS_INITIALIZER                 \
@@ -538,6 +537,7 @@ KHORO_API khoroResult_t khoroSetTraceFile(const char* path);
 }
 #endif
 
+#include "khoro/memory.h"
 #include "khoro/reductions.h"
 
 #endif

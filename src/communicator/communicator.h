@@ -20,6 +20,7 @@
 #include "communicator/peers.h"
 #include "communicator/plan_table.h"
 #include "communicator/poison.h"
+#include "communicator/registrations.h"
 #include "communicator/report.h"
 #include "communicator/timeline.h"
 #include "communicator/trace_file.h"
@@ -79,6 +80,7 @@ class Communicator {
   const Doorbell& doorbell() const noexcept { return doorbell_; }
   // Thread-safe.
   OwnReductions& own_reductions() noexcept { return own_reductions_; }
+  Registrations& registrations() noexcept { return registrations_; }
 
   /// Throws invalid_argument or invalid_usage, and leaves a record of the refusal for peers, if the
   /// call cannot be made. Poisons nothing.
@@ -289,6 +291,7 @@ class Communicator {
   ChannelTable channels_;
   PlanTable plans_;
   OwnReductions own_reductions_;
+  Registrations registrations_;
   std::vector<Port> sends_;  // by peer
   std::vector<Port> recvs_;
   std::atomic<std::uint64_t> kept_bytes_{0};         // by all inboxes

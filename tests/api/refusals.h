@@ -17,6 +17,7 @@ static inline void check_comm_refused(khoroComm_t comm, struct refusal refusal) 
   int number = 77;
   khoroResult_t error = khoroInternalError;
   khoroComm_t child = NULL;
+  void* handle = NULL;
   khoroStatistics_t statistics = KHORO_STATISTICS_INITIALIZER;
   REFUSED(khoroAllReduce(in, out, 4, khoroFloat32, khoroSum, comm, NULL));
   REFUSED(khoroReduceScatter(in, out, 1, khoroFloat32, khoroSum, comm, NULL));
@@ -26,6 +27,8 @@ static inline void check_comm_refused(khoroComm_t comm, struct refusal refusal) 
   REFUSED(khoroSend(in, 1, khoroFloat32, 0, comm, NULL));
   REFUSED(khoroRecv(out, 1, khoroFloat32, 0, comm, NULL));
   REFUSED(khoroCommSplit(comm, 0, 0, &child, NULL));
+  REFUSED(khoroCommRegister(comm, in, sizeof in, &handle));
+  REFUSED(khoroCommDeregister(comm, &number));
   REFUSED(khoroCommCount(comm, &number));
   REFUSED(khoroCommUserRank(comm, &number));
   REFUSED(khoroCommQuery(comm, &statistics));
@@ -35,7 +38,8 @@ static inline void check_comm_refused(khoroComm_t comm, struct refusal refusal) 
   REFUSED(khoroCommAbort(comm));
   REFUSED(khoroCommFinalize(comm));
   REFUSED(khoroCommDestroy(comm));
-  CHECK(number == 77 && error == khoroInternalError && !child && statistics.bytesHeld == 0);
+  CHECK(number == 77 && error == khoroInternalError && !child && !handle &&
+        statistics.bytesHeld == 0);
 }
 
 /* Of a stream, beside an event that is no reason to refuse. */
