@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <khoro/khoro.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <memory>
@@ -8,16 +10,22 @@
 
 namespace khoro::benchmark {
 
+/// Memory of this process alone, or such as khoroMemAlloc allocates.
+enum class Kind { of_process, of_khoro };
+
 /// Page-aligned memory with a guard of 64 bytes before and after what a call uses.
 class Buffer {
  public:
   /// Touches every page, so that it lies where its thread runs. Throws std::bad_alloc.
-  explicit Buffer(std::size_t bytes)
-      : memory_(static_cast<std::byte*>(::operator new(bytes + 2 * page, std::align_val_t(page)))) {
+  Buffer(std::size_t bytes, Kind kind)
+      : bytes_(bytes + 2 * page), memory_(allocate(bytes_, kind), Free{kind}) {
     prepare(bytes);
   }
 
   std::byte* data() noexcept { return memory_.get() + page; }
+  /// All of it, guards included.
+  void* memory() noexcept { return memory_.get(); }
+  std::size_t bytes() const noexcept { return bytes_; }
 
   /// Overwrites the first `used` bytes and the guards around them.
   void prepare(std::size_t used) noexcept {
@@ -41,11 +49,23 @@ class Buffer {
   static constexpr std::size_t guard = 64;
   static constexpr std::byte sentinel{0xa5};
 
+  static std::byte* allocate(std::size_t bytes, Kind kind) {
+    if (kind == Kind::of_process)
+      return static_cast<std::byte*>(::operator new(bytes, std::align_val_t(page)));
+    void* memory = nullptr;
+    if (khoroMemAlloc(&memory, bytes) != khoroSuccess) throw std::bad_alloc();
+    return static_cast<std::byte*>(memory);
+  }
   struct Free {
+    Kind kind;
     void operator()(std::byte* memory) const noexcept {
-      ::operator delete(memory, std::align_val_t(page));
+      if (kind == Kind::of_process)
+        ::operator delete(memory, std::align_val_t(page));
+      else
+        (void)khoroMemFree(memory);
     }
   };
+  std::size_t bytes_;
   std::unique_ptr<std::byte, Free> memory_;
 };
 

@@ -55,6 +55,27 @@ void check_memory(std::size_t bytes, int ranks) {
   }
 }
 
+/// Reads and writes so many bytes, in one loop as far as there are both. What is written is not
+/// what is read, or the compiler would call memcpy, which may have other stores than a reduction
+/// has.
+void pass_over(const std::byte* in, std::size_t in_bytes, std::byte* out, std::size_t out_bytes) {
+  constexpr std::size_t unit = 8;
+  using Word = std::uint64_t;
+  const auto* const read = reinterpret_cast<const Word*>(in);
+  auto* const written = reinterpret_cast<Word*>(out);
+  const std::size_t reads = in_bytes / sizeof(Word), writes = out_bytes / sizeof(Word);
+  std::size_t at = 0;
+  for (; at + unit <= std::min(reads, writes); at += unit) {
+    Word words[unit];
+    for (std::size_t i = 0; i < unit; ++i) words[i] = ~read[at + i];
+    for (std::size_t i = 0; i < unit; ++i) written[at + i] = words[i];
+  }
+  for (std::size_t i = at; i < writes; ++i) written[i] = i;
+  Word sum = 0;
+  for (std::size_t i = at; i < reads; ++i) sum += read[i];
+  asm volatile("" : : "r"(sum) : "memory");
+}
+
 /// The nearest rank: at least so many of a hundred are no larger.
 double percentile(const std::vector<double>& sorted, std::size_t percent) {
   return sorted[(sorted.size() * percent + 99) / 100 - 1];
@@ -74,8 +95,18 @@ Measurement::Measurement(const Collective& collective, const Options& options, k
     check(khoroCommSetDeadline(comm, options.timeout_s * 1000), "khoroCommSetDeadline", comm);
   const Extent largest = extent(options.max_bytes, 1);
   check_memory(Memory::bytes(largest), ranks_);
-  memory_.emplace(largest);
+  memory_.emplace(largest, options.registers ? Kind::of_khoro : Kind::of_process);
+  for (Buffer* const buffer : memory_->buffers()) {
+    if (!options.registers) break;
+    registrations_.push_back(nullptr);
+    check(khoroCommRegister(comm, buffer->memory(), buffer->bytes(), &registrations_.back()),
+          "khoroCommRegister", comm);
+  }
   if (options.latency) durations_.resize(options.iterations);
+}
+
+Measurement::~Measurement() {
+  for (void* const registration : registrations_) (void)khoroCommDeregister(comm_, registration);
 }
 
 Extent Measurement::extent(std::size_t bytes, std::size_t element_bytes) const {
@@ -150,6 +181,8 @@ Result Measurement::measure(const Case& test) {
   bandwidth_sum_ += result.bus_bandwidth;
   ++bandwidths_;
   if (options_.latency) result.latency = slowest_of_ranks();
+  if (options_.limits)
+    result.limit = combine(gather(time_limit(test)), options_.average, &Sample::seconds);
   for (int k = 0; k < options_.checks && result.wrong.value_or(0) == 0; ++k) {
     Case fresh = test;
     fresh.draw.seed = ++calls_checked_;
@@ -201,6 +234,18 @@ Latency Measurement::slowest_of_ranks() {
   const double calls = options_.aggregate;
   return {percentile(durations_, 50) / calls, percentile(durations_, 99) / calls,
           durations_.back() / calls};
+}
+
+/// Each byte of the input is read once and each of the output written once, in place where the call
+/// is, by all ranks at a time.
+Sample Measurement::time_limit(const Case& test) {
+  const Memory::Addresses at = memory_->prepare(test);
+  const std::size_t width = test.draw.type.bytes;
+  check(khoroBarrier(comm_, nullptr), "khoroBarrier", comm_);
+  const auto start = Clock::now();
+  for (int k = 0; k < options_.iterations; ++k)
+    pass_over(at.send, test.sizes.send * width, at.recv, test.sizes.recv * width);
+  return {seconds_since(start) / options_.iterations, 0, 0, 0};
 }
 
 void Measurement::verify(const Case& test, Result& result) {

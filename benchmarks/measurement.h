@@ -18,6 +18,9 @@ class Measurement {
   /// `report` is rank 0's, null elsewhere. Everything is borrowed for the life of the object.
   Measurement(const Collective& collective, const Options& options, khoroComm_t comm,
               Report* report);
+  ~Measurement();
+  Measurement(const Measurement&) = delete;
+  Measurement& operator=(const Measurement&) = delete;
 
   /// Returns whether every result on every rank was right. Throws Failure.
   bool run();
@@ -38,6 +41,7 @@ class Measurement {
   void once(const Call& call, int calls);
   Sample time(const Call& call);
   Latency slowest_of_ranks();
+  Sample time_limit(const Case& test);
   void verify(const Case& test, Result& result);
   Wrong verify_data(const Case& test);
   Wrong verify_order(const Call& call);
@@ -51,6 +55,7 @@ class Measurement {
   int rank_ = 0;
   int ranks_ = 0;
   std::optional<Memory> memory_;
+  std::vector<void*> registrations_;
   std::vector<double> durations_;  // seconds of each timed iteration, where asked for
   std::uint64_t calls_checked_ = 0;
   std::uint64_t wrong_halves_ = 0;

@@ -59,8 +59,8 @@ std::vector<Origin> rest_of_input(const Case& test, std::size_t first, std::size
 
 }  // namespace
 
-Memory::Memory(const Extent& largest)
-    : send_(largest.send), recv_(std::max(largest.send, largest.recv)) {}
+Memory::Memory(const Extent& largest, Kind kind)
+    : send_(largest.send, kind), recv_(std::max(largest.send, largest.recv), kind) {}
 
 std::size_t Memory::bytes(const Extent& largest) {
   return largest.send + std::max(largest.send, largest.recv);

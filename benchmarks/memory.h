@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <vector>
 
@@ -23,7 +24,7 @@ struct Case {
 class Memory {
  public:
   /// Sizes in bytes, of the largest case.
-  explicit Memory(const Extent& largest);
+  explicit Memory(const Extent& largest, Kind kind = Kind::of_process);
   /// What that needs.
   static std::size_t bytes(const Extent& largest);
 
@@ -33,6 +34,9 @@ class Memory {
   };
   /// Draws the inputs; every other byte is one that inspect() knows again.
   Addresses prepare(const Case& test);
+
+  /// What it consists of.
+  std::array<Buffer*, 2> buffers() noexcept { return {&send_, &recv_}; }
 
   /// Flips the last byte where the output of the case belongs, whether or not this rank gets one.
   void flip_byte(const Case& test);

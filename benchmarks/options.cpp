@@ -64,7 +64,6 @@ constexpr Refused refused[] = {
     {"-g,--ngpus", "1", "ranks live on host memory; use -t, or khoro run -n P --threads T"},
     {"-y,--stream_null", "1", "host communicators know the null stream only"},
     {"-G,--cudagraph", "0", "there are no graphs on host memory"},
-    {"-R,--local_register", "0", "there is no registration of buffers yet"},
     {"-x,--cta_policy", "0", "there are no thread blocks on host memory"},
     {"-D,--device_implementation", "0", "there is no device implementation on host memory"},
     {"-V,--device_cta_count", "0", "there are no thread blocks on host memory"},
@@ -147,6 +146,15 @@ void add_choices(CLI::App& app, Options& options, int& average) {
          [](const std::string& name) { ::setenv("KHORO_TRANSPORT", name.c_str(), 1); },
          "what carries the messages: sets KHORO_TRANSPORT, shm or tcp (auto)")
       ->type_name("NAME");
+  app.add_option_function<int>(
+         "-R,--local_register", [&options](int value) { options.registers = value == 1; },
+         "buffers of khoroMemAlloc, registered with the communicator (0)")
+      ->check(CLI::Range(0, 1))
+      ->type_name("0|1");
+  app.add_flag(
+      "--limits", options.limits,
+      "what memory allows: how long all ranks together take to read as many bytes as a call "
+      "has of input, and to write as many as it has of output");
   app.add_flag("--latency", options.latency,
                "p50, p99 and maximum of the single calls, each as long as on its slowest rank");
   app.add_option("-J,--output_file", options.json_file, "writes the table as JSON too")

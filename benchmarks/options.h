@@ -37,6 +37,8 @@ struct Options {
   bool cpu_time = false;
   bool timestamps = false;
   bool latency = false;
+  bool limits = false;
+  bool registers = false;      // buffers of khoroMemAlloc, and registered
   std::int64_t timeout_s = 0;  // 0: Khoro's default deadline
   std::string json_file;       // empty: none
   int flip_byte = -1;          // the rank; of the environment, and only in builds made for tests

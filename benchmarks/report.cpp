@@ -44,6 +44,13 @@ std::string latency(const std::optional<Result>& measured) {
                      fitted(latency.most * 1e6, 7));
 }
 
+/// What memory allows, and how much of that the call reaches.
+std::string limit(const std::optional<Result>& measured) {
+  if (!measured) return fmt::format("  {:>7}  {:>5}", "N/A", "N/A");
+  const double limit = *measured->limit;
+  return fmt::format("  {}  {:5.1f}", fitted(limit * 1e6, 7), 100 * limit / measured->seconds);
+}
+
 nlohmann::ordered_json latency_json(const std::optional<Latency>& measured) {
   if (!measured) return nullptr;
   return {
@@ -58,7 +65,9 @@ nlohmann::ordered_json half_json(const std::optional<Result>& measured, bool cpu
                               {"bus_bw", result.bus_bandwidth},
                               {"nwrong", nullptr},
                               {"wrong_ranks", result.wrong_ranks},
-                              {"latency", latency_json(result.latency)}};
+                              {"latency", latency_json(result.latency)},
+                              {"limit", nullptr}};
+  if (result.limit) json["limit"] = *result.limit * 1e6;
   if (result.wrong) json["nwrong"] = *result.wrong;
   return json;
 }
@@ -84,6 +93,7 @@ nlohmann::ordered_json config_json(const Options& options, const Report::Start& 
                  {"parallel_init", word(options.parallel_init)},
                  {"average", static_cast<int>(options.average)},
                  {"run_cycles", options.cycles},
+                 {"local_register", options.registers ? 1 : 0},
                  {"latency", word(options.latency)}});
   for (std::size_t rank = 0; rank < start.processes.size(); ++rank) {
     config["devices"].push_back({{"rank", rank},
@@ -142,6 +152,7 @@ void Report::print_head(const Start& start) {
       options_.step_factor > 1 ? "factor" : "bytes", options_.warmups, options_.iterations,
       options_.aggregate, options_.checks);
   if (options_.blocking) fmt::print("# Blocking Enabled: a barrier after each collective\n");
+  if (options_.registers) fmt::print("# Buffers: khoroMemAlloc, registered\n");
   if (options_.parallel_init) fmt::print("# Parallel Init Enabled: each thread joins by itself\n");
   fmt::print("#\n# Using devices\n");
   for (std::size_t rank = 0; rank < start.processes.size(); ++rank) {
@@ -156,16 +167,19 @@ void Report::print_columns() {
   const char* time = options_.cpu_time ? "cputime" : "time";
   fmt::print("#\n# {:10}  {:12}  {:8}  {:6}  {:6}{:>22}{:>31}", "", "", "", "", "", "out-of-place",
              "in-place");
+  if (options_.limits) fmt::print("{:>18}{:>16}", "out-of-place", "in-place");
   if (options_.latency) fmt::print("{:>31}{:>27}", "out-of-place latency", "in-place latency");
   fmt::print("\n# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}", "size", "count", "type", "redop", "root");
   for (int i = 0; i < 2; ++i)
     fmt::print("  {:>7}  {:>6}  {:>6}  {:>6}", time, "algbw", "busbw", "#wrong");
+  for (int i = 0; options_.limits && i < 2; ++i) fmt::print("  {:>7}  {:>5}", "limit", "of it");
   for (int i = 0; options_.latency && i < 2; ++i)
     fmt::print("  {:>7}  {:>7}  {:>7}", "p50", "p99", "max");
   fmt::print("{}\n", options_.timestamps ? fmt::format("{:>21}", "timestamp") : "");
   fmt::print("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}", "(B)", "(elements)", "", "", "");
   for (int i = 0; i < 2; ++i)
     fmt::print("  {:>7}  {:>6}  {:>6}  {:>6}", "(us)", "(GB/s)", "(GB/s)", "");
+  for (int i = 0; options_.limits && i < 2; ++i) fmt::print("  {:>7}  {:>5}", "(us)", "(%)");
   for (int i = 0; options_.latency && i < 2; ++i)
     fmt::print("  {:>7}  {:>7}  {:>7}", "(us)", "(us)", "(us)");
   fmt::print("\n");
@@ -174,6 +188,7 @@ void Report::print_columns() {
 void Report::add(const Row& row) {
   fmt::print("{:12}  {:12}  {:>8}  {:>6}  {:6}{}{}", row.bytes, row.count, row.type, row.op,
              row.root, half(row.out_of_place), half(row.in_place));
+  if (options_.limits) fmt::print("{}{}", limit(row.out_of_place), limit(row.in_place));
   if (options_.latency) fmt::print("{}{}", latency(row.out_of_place), latency(row.in_place));
   fmt::print("{}\n", options_.timestamps ? fmt::format("{:>21}", now()) : "");
   for (const std::string& words : complaints_) fmt::print("# {}\n", words);

@@ -37,6 +37,7 @@ struct Result {
   std::optional<std::uint64_t> wrong;  // nothing: not checked
   std::vector<int> wrong_ranks;
   std::optional<Latency> latency;  // nothing: not asked for
+  std::optional<double> limit;     // seconds; nothing: not asked for
 };
 
 struct Row {

@@ -120,6 +120,7 @@ def right():
                 assert seen(table, "root") == [str(root) for root in range(ranks)]
     check_other_ways()
     check_latency()
+    check_limits()
     if name == "hypercube":
         done, table = run_with_table("-t", "3")
         assert done.returncode == 0 and table["results"] == [] and not rows(done.stdout)
@@ -182,6 +183,20 @@ def check_latency():
             assert (line[16:19] == 3 * ["N/A"]) == (name in NEVER_IN_PLACE)
 
 
+def check_limits():
+    """Buffers of either kind, beside what memory allows."""
+    for registered in ("0", "1"):
+        done, table = run_with_table("-t", "2", "-b", "64K", "-e", "64K", "-n", "3", "-R", registered,
+                                     "--limits")
+        assert done.returncode == 0
+        assert ("# Buffers: khoroMemAlloc, registered\n" in done.stdout) == (registered == "1")
+        assert table["config"]["local_register"] == int(registered)
+        for row, line in zip(table["results"], rows(done.stdout)):
+            assert len(line) == 13 + 4
+            assert all(half["nwrong"] == 0 and half["limit"] > 0 for half in halves(row))
+            assert (line[15:] == 2 * ["N/A"]) == (name in NEVER_IN_PLACE)
+
+
 def flipped():
     """A byte that is flipped on one rank ends the program with 1 and that rank's name."""
     for ranks in RANKS:
@@ -200,7 +215,7 @@ def flipped():
 
 
 def refuses():
-    for options, words in ((["-g", "2"], "-g"), (["-G", "1"], "graph"), (["-R", "1"], "regist"),
+    for options, words in ((["-g", "2"], "-g"), (["-G", "1"], "graph"), (["-R", "2"], "local_register"),
                            (["-o", "mulsum"], "mulsum"), (["-d", "quad"], "quad"),
                            (["-o", "band", "-d", "half"], "integer"), (["-b", "x"], "'x'"),
                            (["-b", "2", "-e", "1"], "-b"), (["-n", "0"], "--iters"),
