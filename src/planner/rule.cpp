@@ -16,9 +16,9 @@ constexpr std::string_view in_rank_order = "exact: folds in rank order, and roun
 
 constexpr RuleRow rows[] = {
     {CollectiveKind::allreduce, 1, RuleRow::any_bytes, "one-shot", "one rank copies"},
+    {CollectiveKind::allreduce, 2, 256 * kib, "one-shot",
+     "half the rounds of two-shot, and its bytes"},
     {CollectiveKind::allreduce, 8, 4 * kib, "one-shot", "one round, and the bytes are few"},
-    {CollectiveKind::allreduce, 2, 64 * kib, "one-shot", "one round, and of two no byte more",
-     false, true},
     {CollectiveKind::allreduce, 8, 16 * kib, "one-shot", "a round over sockets costs system calls",
      false, true},
     {CollectiveKind::allreduce, 8, 4 * mib, "two-shot", "two rounds, no byte more than a ring"},
