@@ -107,8 +107,8 @@ bool choose_value(const Space& space, std::string_view assignment, Point& point)
     if (space.axes[axis].name != assignment.substr(0, equals)) continue;
     const std::vector<std::string>& values = space.axes[axis].values;
     const auto found = std::find(values.begin(), values.end(), assignment.substr(equals + 1));
-    point[axis] = found == values.end() ? open : static_cast<int>(found - values.begin());
-    return point[axis] != open;
+    point[axis] = found == values.end() ? unchosen : static_cast<int>(found - values.begin());
+    return point[axis] != unchosen;
   }
   return false;
 }
@@ -130,7 +130,7 @@ std::optional<Draw> parse_line(const Space& space, std::string_view line) {
   }
   if (!seeded) return std::nullopt;
   for (std::size_t axis = 0; axis < draw.point.size(); ++axis)
-    if (draw.point[axis] == open) return std::nullopt;
+    if (draw.point[axis] == unchosen) return std::nullopt;
   for (std::size_t axis = 0; axis < draw.point.size(); ++axis)
     if (space.broken(draw.point, axis) != nullptr) return std::nullopt;
   return draw;

@@ -27,7 +27,7 @@ Legal legal_values(const Space& space, Point& point, std::size_t axis) {
     else
       legal.values.push_back(point[axis]);
   }
-  point[axis] = open;
+  point[axis] = unchosen;
   return legal;
 }
 
@@ -37,7 +37,7 @@ Legal most_bound(const Space& space, Point& point, Random& random) {
   const std::size_t start = random() % space.axes.size();
   for (std::size_t i = 0; i < space.axes.size(); ++i) {
     const std::size_t axis = (start + i) % space.axes.size();
-    if (point[axis] != open) continue;
+    if (point[axis] != unchosen) continue;
     Legal legal = legal_values(space, point, axis);
     if (best.axis == space.axes.size() || legal.values.size() < best.values.size())
       best = std::move(legal);
@@ -47,7 +47,7 @@ Legal most_bound(const Space& space, Point& point, Random& random) {
 
 const Space::Rule* broken_by_chosen(const Space& space, const Point& point) {
   for (std::size_t axis = 0; axis < point.size(); ++axis)
-    if (point[axis] != open)
+    if (point[axis] != unchosen)
       if (const Space::Rule* rule = space.broken(point, axis)) return rule;
   return nullptr;
 }
@@ -62,7 +62,7 @@ const Space::Rule* choose_open(const Space& space, Point& point, Random& random)
     why = choose_open(space, point, random);
     if (why == nullptr) return nullptr;
   }
-  point[legal.axis] = open;
+  point[legal.axis] = unchosen;
   return why;
 }
 
@@ -74,10 +74,10 @@ class Enumeration {
 
   void go(Point& point, std::size_t axis) {
     if (axis == point.size()) return visit_(point);
-    if (point[axis] != open) return step(point, axis);
+    if (point[axis] != unchosen) return step(point, axis);
     const int count = static_cast<int>(space_.axes[axis].values.size());
     for (point[axis] = 0; point[axis] < count; ++point[axis]) step(point, axis);
-    point[axis] = open;
+    point[axis] = unchosen;
   }
 
  private:
@@ -87,7 +87,7 @@ class Enumeration {
     if (rule == nullptr) return go(point, axis + 1);
     std::uint64_t points = 1;
     for (std::size_t later = axis + 1; later < point.size(); ++later)
-      if (point[later] == open) points *= space_.axes[later].values.size();
+      if (point[later] == unchosen) points *= space_.axes[later].values.size();
     skip_(*rule, points);
   }
 
@@ -102,7 +102,7 @@ const Space::Rule* Space::broken(const Point& point, std::size_t axis) const {
   for (const Rule& rule : rules) {
     if (std::find(rule.axes.begin(), rule.axes.end(), axis) == rule.axes.end()) continue;
     const bool chosen = std::all_of(rule.axes.begin(), rule.axes.end(),
-                                    [&](std::size_t each) { return point[each] != open; });
+                                    [&](std::size_t each) { return point[each] != unchosen; });
     if (chosen && rule.breaks(point)) return &rule;
   }
   return nullptr;
@@ -154,7 +154,7 @@ Cover cover(const Space& space, const Point& pinned, std::uint64_t seed) {
   for (const Pair& pair : wanted) {
     if (held.holds(pair)) continue;
     const auto fits = [&](std::size_t axis, int value) {
-      return pinned[axis] == open || pinned[axis] == value;
+      return pinned[axis] == unchosen || pinned[axis] == value;
     };
     if (!fits(pair.axis, pair.value) || !fits(pair.other_axis, pair.other_value)) continue;
     Point best;

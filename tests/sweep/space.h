@@ -11,9 +11,9 @@
 
 namespace khoro::test {
 
-/// A value of each axis, as its number; `open` where none is chosen yet.
+/// A value of each axis, as its number; `unchosen` where none is chosen yet.
 using Point = std::vector<int>;
-inline constexpr int open = -1;
+inline constexpr int unchosen = -1;
 
 /// Axes with their values, and rules that say which points cannot be.
 struct Space {
@@ -31,7 +31,7 @@ struct Space {
   std::vector<Axis> axes;
   std::vector<Rule> rules;
 
-  Point open_point() const { return Point(axes.size(), open); }
+  Point open_point() const { return Point(axes.size(), unchosen); }
   /// A rule that a point breaks, of those that look at this axis; null if there is none.
   const Rule* broken(const Point& point, std::size_t axis) const;
 };

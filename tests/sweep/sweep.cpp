@@ -64,9 +64,9 @@ Point draw_point(const Space& space, const Point& pinned, Random& random) {
   std::discrete_distribution<int> count(weights.begin(), weights.end());
   for (int tries = 0; tries < 1000; ++tries) {
     Point point = pinned;
-    if (point[at(Axis::count)] == open) point[at(Axis::count)] = count(random);
+    if (point[at(Axis::count)] == unchosen) point[at(Axis::count)] = count(random);
     const auto choose_first = [&](Axis axis) {
-      return point[at(axis)] != open || choose(space, point, at(axis), random);
+      return point[at(axis)] != unchosen || choose(space, point, at(axis), random);
     };
     if (choose_first(Axis::collective) && choose_first(Axis::algorithm) &&
         complete(space, point, random) == nullptr)
@@ -133,8 +133,8 @@ DrawsOf all_draws(const Space& space, const Options& options, Tally& tally) {
     choose_value(space, "living=" + options.living, fixed);
     if (fixed[at(Axis::ranks)] >= options.exhaustive) return draws;
     for (std::size_t axis = 0; axis < fixed.size(); ++axis) {
-      if (pinned[axis] == open) continue;
-      if (fixed[axis] != open && fixed[axis] != pinned[axis]) return draws;
+      if (pinned[axis] == unchosen) continue;
+      if (fixed[axis] != unchosen && fixed[axis] != pinned[axis]) return draws;
       fixed[axis] = pinned[axis];
     }
     for_each_point(

@@ -61,7 +61,7 @@ int count_uncovered(const Space& space, const Cover& cover) {
 std::uint64_t all_points(const Space& space, const Point& fixed) {
   std::uint64_t points = 1;
   for (std::size_t axis = 0; axis < fixed.size(); ++axis)
-    if (fixed[axis] == open) points *= space.axes[axis].values.size();
+    if (fixed[axis] == unchosen) points *= space.axes[axis].values.size();
   return points;
 }
 
