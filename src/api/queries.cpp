@@ -127,16 +127,18 @@ khoroResult_t khoroCommRevoke(khoroComm_t comm, int flags) {
 khoroResult_t khoroCommQuery(khoroComm_t comm, khoroStatistics_t* statistics) {
   return guard([&] {
     khoro::check_out(statistics, "statistics");
-    // Programs that were built before there were stripes have less.
-    const bool knows_stripes = statistics->size == sizeof(khoroStatistics_t);
-    if (!knows_stripes && statistics->size != offsetof(khoroStatistics_t, stripes))
+    // Older programs have less: none knew of stripes, then none of what memory is held for.
+    const std::size_t size = statistics->size;
+    const bool knows_parts = size == sizeof(khoroStatistics_t);
+    const bool knows_stripes = knows_parts || size == offsetof(khoroStatistics_t, recordBytes);
+    if (!knows_stripes && size != offsetof(khoroStatistics_t, stripes))
       throw Error(Code::invalid_argument,
                   fmt::format("the size of statistics is {} and not {}; start from "
                               "KHORO_STATISTICS_INITIALIZER",
-                              statistics->size, sizeof(khoroStatistics_t)));
+                              size, sizeof(khoroStatistics_t)));
     const auto now = handles().pin(comm).made().statistics();
     statistics->collectives = now.collectives;
-    statistics->bytesHeld = now.bytes_held;
+    statistics->bytesHeld = now.held.all();
     statistics->bytesSent = now.bytes_sent;
     const std::size_t length =
         now.transports.copy(statistics->transports, sizeof statistics->transports - 1);
@@ -146,6 +148,11 @@ khoroResult_t khoroCommQuery(khoroComm_t comm, khoroStatistics_t* statistics) {
     auto* const end = std::copy(now.bytes_by_stripe.begin(), now.bytes_by_stripe.end(),
                                 std::begin(statistics->stripeBytes));
     std::fill(end, std::end(statistics->stripeBytes), 0);
+    if (!knows_parts) return;
+    statistics->recordBytes = now.held.records;
+    statistics->channelBytes = now.held.channels;
+    statistics->partialBytes = now.held.partials;
+    statistics->keptBytes = now.held.kept;
   });
 }
 

@@ -10,6 +10,7 @@
 #include <climits>
 
 #include "base/error.h"
+#include "base/sleepers.h"
 
 namespace khoro {
 namespace {
@@ -38,6 +39,8 @@ void Doorbell::wake() const noexcept {
     const std::uint64_t one = 1;
     // Fails only when the counter is full: then it is readable already.
     [[maybe_unused]] const ssize_t written = ::write(descriptor_, &one, sizeof one);
+  } else if (kind == DoorbellWord::on_descriptor) {
+    Sleepers::of_process().wake();
   } else {
     // Not FUTEX_PRIVATE: the word is mapped at another address in the sleeper's process.
     ::syscall(SYS_futex, &word_->state, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);

@@ -32,7 +32,7 @@ static_assert(sizeof(DoorbellWord) == 64);
 class Doorbell {
  public:
   Doorbell() = default;
-  Doorbell(DoorbellWord& word, int descriptor, int besides = -1)
+  Doorbell(DoorbellWord& word, int descriptor = -1, int besides = -1)
       : word_(&word), descriptor_(descriptor), besides_(besides) {}
 
   /// Any thread. Costs one load while nobody sleeps. The work was made visible by a seq_cst
@@ -54,8 +54,9 @@ class Doorbell {
   }
 
   DoorbellWord* word() const noexcept { return word_; }
-  /// An eventfd that `ring()` makes readable while the owner sleeps on_descriptor; -1 if it has
-  /// none.
+  /// An eventfd that `ring()` makes readable while the owner sleeps on_descriptor: of the doorbell
+  /// alone, or the bell of the owner's process (see Sleepers); -1: the owner is in this process, in
+  /// which Sleepers finds it.
   int descriptor() const noexcept { return descriptor_; }
   /// Wakes the owner, who sleeps on_descriptor, while it is readable; -1: there is none.
   int besides() const noexcept { return besides_; }

@@ -47,6 +47,7 @@ struct Settings {
   std::int64_t init_deadline_ms;
   std::int64_t slots;
   std::int64_t slot_bytes;
+  std::int64_t buffer_bytes;
   std::string transport;
   std::int64_t tcp_stripes;
   std::string socket_interfaces;

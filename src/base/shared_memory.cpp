@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <map>
 #include <mutex>
@@ -91,18 +92,21 @@ void check_shared_memory(int descriptor, std::uint64_t least_bytes, const std::s
   checked(descriptor, least_bytes, what);
 }
 
-std::uint64_t resident_bytes(int descriptor, std::uint64_t offset, std::uint64_t bytes) {
-  const auto end = static_cast<off_t>(offset + bytes);
-  std::uint64_t sum = 0;
-  for (auto at = static_cast<off_t>(offset); at < end;) {
-    const off_t data = ::lseek(descriptor, at, SEEK_DATA);
-    if (data < 0 && errno == ENXIO) break;  // only a hole is left
-    const off_t hole = data < 0 ? -1 : ::lseek(descriptor, data, SEEK_HOLE);
-    if (hole < 0) throw_errno("cannot count the pages of shared memory");
-    if (data < end) sum += static_cast<std::uint64_t>(std::min(hole, end) - data);
-    at = hole;
+std::uint64_t resident_bytes(std::span<const std::byte> memory) noexcept {
+  constexpr std::size_t page = 4096;
+  std::array<unsigned char, 4096> in_memory{};
+  std::uint64_t pages = 0;
+  while (!memory.empty()) {
+    const std::span<const std::byte> part =
+        memory.first(std::min(memory.size(), in_memory.size() * page));
+    memory = memory.subspan(part.size());
+    // It does not write there.
+    auto* const address = const_cast<std::byte*>(part.data());
+    const std::size_t count = (part.size() + page - 1) / page;
+    if (::mincore(address, part.size(), in_memory.data()) != 0) in_memory.fill(1);
+    for (std::size_t i = 0; i < count; ++i) pages += in_memory[i] & 1u;
   }
-  return sum;
+  return pages * page;
 }
 
 Mapping Mapping::open(int descriptor, std::uint64_t least_bytes, const std::string& what) {

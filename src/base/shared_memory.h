@@ -21,8 +21,9 @@ Descriptor make_shared_memory(const std::string& label, std::uint64_t bytes);
 /// ordinary memfd: throws `Error` that begins with `what`, a name of the memory for people.
 void check_shared_memory(int descriptor, std::uint64_t least_bytes, const std::string& what);
 
-/// How many bytes of `descriptor`'s range have pages behind them. Throws `Error`.
-std::uint64_t resident_bytes(int descriptor, std::uint64_t offset, std::uint64_t bytes);
+/// How many bytes of mapped shared memory have pages behind them, whoever touched them; `memory`
+/// begins at a page. All of them where the system does not say.
+std::uint64_t resident_bytes(std::span<const std::byte> memory) noexcept;
 
 /// Shared memory as this process sees it, readable and writable. Copies share one mapping, and so
 /// does every Mapping of the same memory in the process: ranks that are threads of one process see

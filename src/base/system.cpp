@@ -2,7 +2,6 @@
 #include "base/system.h"
 
 #include <linux/futex.h>
-#include <poll.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -10,8 +9,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <memory>
-#include <new>
+
+#include "base/sleepers.h"
 
 namespace khoro {
 namespace {
@@ -34,8 +33,8 @@ class Machine final : public System {
     const int saved = errno;
     if (doorbells.size() == 1 && sleeps_on_futex(doorbells[0])) {
       wait_on_futex(doorbells[0], until);
-    } else if (all_armed(doorbells)) {
-      wait_on_descriptors(doorbells, until);
+    } else {
+      Sleepers::of_process().sleep(doorbells, until);
     }
     errno = saved;
   }
@@ -47,36 +46,12 @@ class Machine final : public System {
     return doorbell.word()->state.load(std::memory_order_acquire) == DoorbellWord::on_futex;
   }
 
-  // One that is not armed any more has rung.
-  static bool all_armed(std::span<const Doorbell> doorbells) noexcept {
-    return std::all_of(doorbells.begin(), doorbells.end(),
-                       [](const Doorbell& doorbell) { return doorbell.armed(); });
-  }
-
   static void wait_on_futex(const Doorbell& doorbell, Time until) noexcept {
     const timespec time = to_timespec(until);
     // The kernel compares and queues in one step, so a ring in between is not lost. The time is
     // absolute on the monotonic clock, which a bitset wait takes.
     ::syscall(SYS_futex, &doorbell.word()->state, FUTEX_WAIT_BITSET, DoorbellWord::on_futex,
               until == never ? nullptr : &time, nullptr, FUTEX_BITSET_MATCH_ANY);
-  }
-
-  void wait_on_descriptors(std::span<const Doorbell> doorbells, Time until) const noexcept {
-    const std::size_t count = doorbells.size();
-    const std::unique_ptr<pollfd[]> polled(new (std::nothrow) pollfd[2 * count]);
-    if (polled == nullptr) return;
-    for (std::size_t i = 0; i < count; ++i) {
-      polled[i] = {doorbells[i].descriptor(), POLLIN, 0};
-      polled[count + i] = {doorbells[i].besides(), POLLIN, 0};  // poll passes over -1
-    }
-    const timespec time = to_timespec(until == never ? Duration(0) : until - now());
-    const int ready = ::ppoll(polled.get(), 2 * count, until == never ? nullptr : &time, nullptr);
-    for (std::size_t i = 0; ready > 0 && i < count; ++i) {
-      std::uint64_t rings = 0;
-      if ((polled[i].revents & POLLIN) != 0) {
-        [[maybe_unused]] const ssize_t bytes = ::read(polled[i].fd, &rings, sizeof rings);
-      }
-    }
   }
 };
 

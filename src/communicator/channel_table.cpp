@@ -3,9 +3,38 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.h"
+#include "transport/shm/layout.h"
+#include "transport/shm/shm.h"
 
 namespace khoro {
+namespace {
+
+/// Channels to each peer that calls may open: two for the lanes of plans, two for messages.
+constexpr int channels_in_use = 4;
+/// How many there is room for, if the limit allows it. Memory is sparse, so what is not opened
+/// costs nothing.
+constexpr int channels_with_room = 16;
+constexpr std::uint32_t least_slot_bytes = 4096;
+/// What all channels of a rank may hold before the first message above ChannelShape::part_most, if
+/// two are enough for each, and how many of them a peer may open that uses no second lane.
+constexpr std::uint64_t bytes_of_short_messages = 3584 * 1024;
+constexpr std::uint64_t channels_of_short_messages = 3;
+
+std::uint32_t parts_of(const ChannelShape& shape, int ranks) noexcept {
+  constexpr std::uint64_t unit = ChannelShape::part_most;
+  const auto peers = static_cast<std::uint64_t>(std::max(ranks - 1, 1));
+  const std::uint64_t lines = shm::lines_of(shape.slots);
+  const std::uint64_t share = bytes_of_short_messages / (channels_of_short_messages * peers);
+  const std::uint64_t beside = std::min(share, (lines + 1) * 4096);  // small bodies and lines
+  const std::uint64_t most = std::max(lines, std::uint64_t{2});
+  return static_cast<std::uint32_t>(std::clamp((share - beside) / unit, std::uint64_t{2}, most) *
+                                    unit);
+}
+
+}  // namespace
 
 const TransportRow& transport_of(const Settings& settings) {
   // Nobody is beyond the reach of shared memory.
@@ -17,10 +46,33 @@ const TransportRow& transport_of(const Settings& settings) {
   return *row;
 }
 
-ChannelShape shape_of(const Settings& settings) {
-  const auto bytes = static_cast<std::uint32_t>(settings.slot_bytes);
-  return {static_cast<std::uint32_t>(settings.slots),
-          transport_of(settings).uses_sockets ? 2 * bytes : bytes};
+ChannelShape shape_of(const Settings& settings, int ranks) {
+  // Over sockets both ends have slots, and a message costs system calls, so it may be longer.
+  const bool sockets = transport_of(settings).uses_sockets;
+  const auto slot_bytes = static_cast<std::uint32_t>(settings.slot_bytes);
+  ChannelShape shape{static_cast<std::uint32_t>(settings.slots),
+                     sockets ? 2 * slot_bytes : slot_bytes};
+  shape.parts_bytes = parts_of(shape, ranks);
+  const auto most = static_cast<std::uint64_t>(settings.buffer_bytes);
+  const auto needed = [&] {
+    return shm::area_bytes(ranks, sockets ? 2 * channels_in_use : channels_in_use, shape);
+  };
+  while (needed() > most && shape.slot_bytes > least_slot_bytes)
+    shape.slot_bytes -= std::min(shape.slot_bytes - least_slot_bytes, std::uint32_t{4096});
+  if (needed() > most && ranks > 1)
+    throw Error(Code::invalid_argument,
+                fmt::format("KHORO_BUFFER_BYTES={}: the channels of {} ranks need {} at least; set "
+                            "more, or a lower KHORO_SLOTS",
+                            most, ranks, needed()));
+  return shape;
+}
+
+std::uint64_t channel_bytes(const Settings& settings, int ranks) {
+  if (transport_of(settings).uses_sockets) return 0;
+  const ChannelShape shape = shape_of(settings, ranks);
+  const auto most = static_cast<std::uint64_t>(settings.buffer_bytes) / 4096 * 4096;
+  return std::clamp(most, shm::area_bytes(ranks, channels_in_use, shape),
+                    shm::area_bytes(ranks, channels_with_room, shape));
 }
 
 Sender& ChannelTable::sender(int peer, std::uint8_t index) {

@@ -14,9 +14,12 @@ namespace khoro {
 /// The transport of all ranks of a communicator, which is what they all set.
 const TransportRow& transport_of(const Settings& settings);
 
-/// The shape of every channel of a communicator. Over sockets a message costs system calls, so it
-/// may be longer.
-ChannelShape shape_of(const Settings& settings);
+/// The shape of every channel of a communicator: as the settings say, but with narrower slots where
+/// the channels of `ranks` ranks would else hold more than KHORO_BUFFER_BYTES. Throws
+/// invalid_argument if they cannot be so narrow.
+ChannelShape shape_of(const Settings& settings, int ranks);
+/// How much of a rank's shared memory is for its channels.
+std::uint64_t channel_bytes(const Settings& settings, int ranks);
 
 /// The open ends of one rank's channels, by peer and index. Opens an end when it is first asked for
 /// and keeps it. Borrows the transport. Thread-compatible.

@@ -58,7 +58,7 @@ Communicator::Communicator(Parts parts)
       peers_(std::move(parts.peers)),
       timeline_({identity_, peers_->rank(), peers_->ranks()}),
       transport_(traced(std::move(parts.transport), timeline_, *system_)),
-      channels_(*transport_, shape_of(parts.settings)),
+      channels_(*transport_, shape_of(parts.settings, peers_->ranks())),
       plans_(peers_->rank(), peers_->ranks(), parts.settings, channels_),
       sends_(peers_->ranks()),
       recvs_(peers_->ranks()),
@@ -69,6 +69,7 @@ Communicator::Communicator(Parts parts)
 
 Communicator::~Communicator() {
   watching_.reset();
+  log_memory();
   compare_histories();
   Residents::of_process().remove(*this);
   close();
@@ -86,9 +87,21 @@ void Communicator::finalize() {
 }
 
 Communicator::Statistics Communicator::statistics() const {
-  const std::uint64_t kept = kept_bytes_.load(std::memory_order_relaxed);
-  return {page_->calls(), channel_area_offset + transport_->bytes_held() + kept,
-          transport_->bytes_sent(), std::string(transport_->name()), transport_->bytes_by_stripe()};
+  return {page_->calls(),
+          {channel_area_offset, transport_->bytes_held(), plans_.scratch_bytes(),
+           kept_bytes_.load(std::memory_order_relaxed)},
+          transport_->bytes_sent(),
+          std::string(transport_->name()),
+          transport_->bytes_by_stripe()};
+}
+
+void Communicator::log_memory() const noexcept {
+  if (!logs(LogLevel::info)) return;
+  const Statistics::Held held = statistics().held;
+  log(LogLevel::info,
+      "rank {}: held {} bytes at its end: {} for records, {} for channels, {} for partial results, "
+      "{} for messages with tags",
+      rank(), held.all(), held.records, held.channels, held.partials, held.kept);
 }
 
 void Communicator::run(const Call& call) {

@@ -162,7 +162,15 @@ class Communicator {
 
   struct Statistics {
     std::uint64_t collectives = 0;  // begun
-    std::uint64_t bytes_held = 0;   // memory with pages behind it that this rank owns
+    /// Memory with pages behind it that this rank owns.
+    struct Held {
+      std::uint64_t records = 0;   // the rank page
+      std::uint64_t channels = 0;  // messages on their way
+      std::uint64_t partials = 0;  // partial results
+      std::uint64_t kept = 0;      // messages with tags that are not received yet
+      std::uint64_t all() const noexcept { return records + channels + partials + kept; }
+    };
+    Held held;
     std::uint64_t bytes_sent = 0;
     std::string transports;
     std::vector<std::uint64_t> bytes_by_stripe;  // empty where there are no stripes
@@ -202,6 +210,7 @@ class Communicator {
   TagChannel open_tag_channel(int peer, bool sends);
   /// Tells the peers that this rank has left, once all that it sent is on its way.
   void close();
+  void log_memory() const noexcept;
   /// advance() of what has no execution.
   Progress advance_apart(Operation& operation) noexcept;
   Progress advance_tagged(Operation& operation) noexcept;

@@ -88,6 +88,7 @@ Arrival::Arrival(const Place& place, const Settings& settings)
       guest_{place.ranks, seat_.introduction(), facts(settings, place.ranks), seat_.stripes(),
              seat_.listener()} {
   guest_.introduction.pidfd = Process::self().open_pidfd();
+  guest_.introduction.doorbell = Process::self().open_bell();
   guest_.arena = seat_.arena();
 }
 
@@ -106,8 +107,7 @@ std::unique_ptr<Communicator> Arrival::meet(const Interrupt* interrupt) {
     khoro::join(id_, std::move(guest_), until, [&](Membership& membership) {
       Stripes stripes = std::move(membership.stripes);
       PeerArenas arenas = map_arenas(membership);
-      communicator = seat_.join(std::make_shared<const Membership>(std::move(membership)),
-                                std::move(stripes), std::move(arenas), settings_);
+      communicator = seat_.join(membership, std::move(stripes), std::move(arenas), settings_);
     });
   } catch (const Error& error) {
     // The host may not have heard of this rank yet.
@@ -164,7 +164,7 @@ std::vector<std::unique_ptr<Communicator>> init_all_host(int ranks) {
   std::vector<Stripes> stripes(seats.size());
   if (seats.front().stripes() > 0)
     stripes = connect_stripes_within(listeners, seats.front().stripes());
-  const auto membership = std::make_shared<const Membership>(join_directly(std::move(members)));
+  Membership membership = join_directly(std::move(members));
   std::vector<std::unique_ptr<Communicator>> made;
   for (std::size_t rank = 0; rank < seats.size(); ++rank)
     made.push_back(seats[rank].join(membership, std::move(stripes[rank]), {}, settings));

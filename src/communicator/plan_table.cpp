@@ -13,6 +13,7 @@
 #include "communicator/channel_table.h"
 #include "plan/image.h"
 #include "plan/text.h"
+#include "transport/transport.h"
 
 namespace khoro {
 namespace {
@@ -53,8 +54,9 @@ PlanTable::PlanTable(int rank, int ranks, const Settings& settings, Ends& ends)
       medium_(transport_of(settings).uses_sockets ? Medium::sockets : Medium::memory),
       slots_(static_cast<int>(settings.slots)),
       exact_(settings.determinism == "exact"),
-      partials_(exact_ || settings.partials == "f32" ? Partials::f32 : Partials::dtype),
       ends_(ends) {
+  options_.partials = exact_ || settings.partials == "f32" ? Partials::f32 : Partials::dtype;
+  options_.scratch = &scratch_;
   if (!settings.algorithm.empty()) force(settings.algorithm);
   if (settings.plan_file.empty())
     check_slots_for_all();
@@ -169,8 +171,9 @@ PlanTable::Entry& PlanTable::make(const Collective& collective, const Choice& ch
   }
   log(LogLevel::info, "rank {}: plan {} ranks {} program hash {:016x}: {}", rank_, name,
       collective.ranks, image.hash, choice.why);
-  ExecutionOptions options;
-  options.partials = partials_;
+  ExecutionOptions options = options_;
+  const int proved = choice.algorithm ? choice.algorithm->least_slots : slots_;
+  if (proved > static_cast<int>(ChannelShape::least_slots)) options.short_bytes = 0;
   entry.execution = std::make_unique<Execution>(std::move(image), collective, ends_, options);
   return entries_.emplace_back(std::move(entry));
 }
@@ -185,8 +188,9 @@ std::unique_ptr<Execution> PlanTable::make_port(int peer, bool sends, std::uint8
     program.lanes.push_back(sends ? send_lane(peer, channel) : recv_lane(peer, channel));
     return program;
   };
-  ExecutionOptions options;
+  ExecutionOptions options = options_;
   options.passes_empty = true;
+  options.scratch = nullptr;  // it needs none, and runs beside others
   return std::make_unique<Execution>(flatten(plan, 0), plan.collective, ends_, options);
 }
 

@@ -11,6 +11,7 @@
 #include "base/settings.h"
 #include "communicator/call.h"
 #include "executor/execution.h"
+#include "executor/scratch.h"
 #include "plan/program.h"
 #include "planner/rule.h"
 #include "topology/topology.h"
@@ -46,6 +47,8 @@ class PlanTable {
   /// This rank's end of the messages to or from `peer` on one of the two channels: an execution of
   /// its own, which copies `count` elements from input or to output. Throws `Error`.
   std::unique_ptr<Execution> make_port(int peer, bool sends, std::uint8_t channel);
+  /// Memory for partial results, which all plans share. Any thread.
+  std::uint64_t scratch_bytes() const noexcept { return scratch_.bytes(); }
 
  private:
   Collective collective_of(const Signature& signature, const OwnReduction* own) const;
@@ -61,7 +64,8 @@ class PlanTable {
   int slots_;
   /// Every reduction is folded in rank order.
   bool exact_;
-  Partials partials_;
+  ExecutionOptions options_;
+  Scratch scratch_;
   Ends& ends_;
   const Algorithm* forced_ = nullptr;
   std::optional<Plan> given_;

@@ -13,10 +13,20 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "base/sleepers.h"
 #include "base/system.h"
 #include "rendezvous/meeting.h"
 
 namespace khoro {
+namespace {
+
+Descriptor copy_of(int number) {
+  Descriptor copy(::fcntl(number, F_DUPFD_CLOEXEC, 0));
+  if (!copy) throw_errno("duplicating a descriptor");
+  return copy;
+}
+
+}  // namespace
 
 Process::Process() : number_(draw_random()) {
   ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
@@ -48,6 +58,8 @@ Descriptor Process::open_pidfd() {
   return open_lifeline();  // Linux before 5.3, or under valgrind before 3.20
 }
 
+Descriptor Process::open_bell() { return copy_of(Sleepers::of_process().bell()); }
+
 Descriptor Process::open_lifeline() {
   const std::lock_guard lock(mutex_);
   if (!lifeline_) {
@@ -56,9 +68,7 @@ Descriptor Process::open_lifeline() {
     lifeline_ = Descriptor(ends[0]);
     lifeline_held_ = Descriptor(ends[1]);
   }
-  Descriptor copy(::fcntl(lifeline_.number(), F_DUPFD_CLOEXEC, 0));
-  if (!copy) throw_errno("duplicating a descriptor");
-  return copy;
+  return copy_of(lifeline_.number());
 }
 
 std::shared_ptr<Control> Process::control() {

@@ -29,6 +29,9 @@ class Process {
   /// A descriptor that becomes readable, for whoever holds it, when this process ends. Throws
   /// `Error`.
   Descriptor open_pidfd();
+  /// A descriptor by which whoever holds it wakes sleepers of this process: see Sleepers. Throws
+  /// `Error`.
+  Descriptor open_bell();
   /// Orders memory as if every thread of the process had executed a full fence. Slow.
   void fence_all_threads() const noexcept;
 

@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <map>
 #include <new>
 #include <utility>
 #include <vector>
@@ -12,20 +13,17 @@
 #include "base/error.h"
 #include "base/interfaces.h"
 #include "base/log.h"
+#include "base/sleepers.h"
 #include "communicator/channel_table.h"
 #include "communicator/log_witness.h"
+#include "communicator/peer_process.h"
 #include "communicator/process.h"
 #include "communicator/recorder.h"
 #include "communicator/trace_file.h"
 #include "transport/registry.h"
-#include "transport/shm/shm.h"
 
 namespace khoro {
 namespace {
-
-/// How many channels to each peer a rank has room for; plans of today use two and the messages of
-/// sends two. Memory is sparse, so what is not opened costs nothing.
-constexpr int channels_per_peer = 16;
 
 /// Cores that this process may use.
 int cores() noexcept {
@@ -37,7 +35,9 @@ int cores() noexcept {
 /// What must live as long as the communicator.
 struct Anchors {
   std::vector<Mapping> mappings;
-  std::shared_ptr<const Membership> membership;
+  std::shared_ptr<void> sleepers;
+  /// By their numbers; not this one.
+  std::map<std::uint64_t, std::shared_ptr<PeerProcess>> processes;
   Stripes stripes;
   std::shared_ptr<Arena> arena;
   PeerArenas arenas;
@@ -49,23 +49,24 @@ constexpr int spins_on_sockets = Patience().spins / 20;
 /// The control thread, and what it looks at for one communicator.
 struct Watching {
   std::shared_ptr<Control> control;
-  std::vector<Control::Watch> watches;  // dropped before it
+  Control::Watch looks;  // dropped before it
+  std::vector<std::shared_ptr<void>> ends;
 };
 
 /// Has the communicator look at its peers now and then, and told when a process ends in which ranks
 /// of it live. Null if it has no peers.
-std::shared_ptr<void> watch_peers(Communicator& communicator, const Membership& membership) {
+std::shared_ptr<void> watch_peers(Communicator& communicator, const Membership& membership,
+                                  const Anchors& anchors) {
   if (membership.members.size() < 2) return nullptr;
-  auto watching = std::make_shared<Watching>(Watching{Process::self().control(), {}});
-  watching->watches.push_back(watching->control->every(
-      std::chrono::milliseconds(500), [&communicator] { communicator.look_at_peers(); }));
-  for (const Introduction& member : membership.members) {
-    if (!member.pidfd) continue;
+  auto watching = std::make_shared<Watching>(Watching{Process::self().control(), {}, {}});
+  watching->looks = watching->control->every(std::chrono::milliseconds(500),
+                                             [&communicator] { communicator.look_at_peers(); });
+  for (const auto& [number, process] : anchors.processes) {
     std::vector<int> ranks;
     for (const Introduction& each : membership.members)
-      if (each.process == member.process) ranks.push_back(each.rank);
-    watching->watches.push_back(watching->control->when_ended(
-        member.pidfd.number(), [&communicator, ranks = std::move(ranks)] {
+      if (each.process == number) ranks.push_back(each.rank);
+    watching->ends.push_back(
+        PeerProcess::when_ended(process, [&communicator, ranks = std::move(ranks)] {
           for (int rank : ranks) communicator.peer_ended(rank);
         }));
   }
@@ -114,17 +115,27 @@ RankPage& page_of(const Introduction& peer, int ranks, const Mapping& mapping) {
   return page;
 }
 
+/// What wakes the sleepers of a peer in another process.
+int bell_of(Introduction& peer, Anchors& anchors) {
+  auto& process = anchors.processes[peer.process];
+  if (!process) process = PeerProcess::of(peer);
+  if (process->bell() < 0)
+    throw Error(Code::remote_error,
+                fmt::format("rank {} has shown nothing by which it could be woken; run the same "
+                            "Khoro on every rank",
+                            peer.rank));
+  return process->bell();
+}
+
 }  // namespace
 
 Seat::Seat(int rank, int ranks, const Settings& settings)
     : rank_(rank),
       ranks_(ranks),
-      area_bytes_(transport_of(settings).uses_sockets
-                      ? 0
-                      : shm::area_bytes(ranks, channels_per_peer, shape_of(settings))),
+      area_bytes_(channel_bytes(settings, ranks)),
       memory_(make_shared_memory(fmt::format("khoro rank {}", rank),
                                  channel_area_offset + area_bytes_)),
-      doorbell_(make_doorbell_descriptor()) {
+      sleepers_(Sleepers::of_process().keep()) {
   // Before the others learn of rank 0, so that it empties what they will fill.
   if (!settings.trace.empty()) TraceFile::of_process().open_first(settings.trace, rank == 0);
   RankPage::Identity identity;
@@ -150,7 +161,6 @@ Introduction Seat::introduction() noexcept {
   mine.rank = rank_;
   mine.process = Process::self().number();
   mine.memory = std::move(memory_);
-  mine.doorbell = std::move(doorbell_);
   return mine;
 }
 
@@ -159,24 +169,24 @@ int Seat::arena() noexcept {
   return arena_ ? arena_->descriptor() : -1;
 }
 
-std::unique_ptr<Communicator> Seat::join(std::shared_ptr<const Membership> membership,
-                                         Stripes stripes, PeerArenas arenas,
+std::unique_ptr<Communicator> Seat::join(Membership& membership, Stripes stripes, PeerArenas arenas,
                                          const Settings& settings) const {
   Communicator::Parts parts;
   auto anchors = std::make_shared<Anchors>();
+  anchors->sleepers = sleepers_;
   std::vector<Peers::Member> members;
   std::vector<RankPage*> pages;
   TransportSetup setup{rank_, {}, channel_area_offset, area_bytes_};
-  for (const Introduction& peer : membership->members) {
+  for (Introduction& peer : membership.members) {
     const Mapping& mapping = anchors->mappings.emplace_back(
         Mapping::open(peer.memory.number(), channel_area_offset + area_bytes_,
                       fmt::format("shared memory of rank {}", peer.rank)));
     RankPage& page = page_of(peer, ranks_, mapping);
     pages.push_back(&page);
     if (peer.rank == rank_) parts.page = &page;
-    const Doorbell doorbell(page.doorbell(), peer.doorbell.number());
-    members.push_back(
-        {&page, doorbell, page.identity().pid, peer.process == Process::self().number()});
+    const bool beside = peer.process == Process::self().number();
+    const Doorbell doorbell(page.doorbell(), beside ? -1 : bell_of(peer, *anchors));
+    members.push_back({&page, doorbell, page.identity().pid, beside});
     setup.endpoints.push_back({peer.rank, peer.process, peer.memory.number(), doorbell, {}});
     if (const auto arena = arenas.find(peer.process); arena != arenas.end())
       setup.endpoints.back().arena = arena->second.bytes();
@@ -186,25 +196,24 @@ std::unique_ptr<Communicator> Seat::join(std::shared_ptr<const Membership> membe
         setup.endpoints.back().sockets.push_back(stripe.number());
   }
 
-  parts.identity = membership->communicator;
+  parts.identity = membership.communicator;
   parts.settings = settings;
   parts.system = &machine();
   setup.arena = arena_.get();
   parts.transport = transport_of(settings).make(setup);
   const Doorbell& own = members[static_cast<std::size_t>(rank_)].doorbell;
-  parts.doorbell = Doorbell(*own.word(), own.descriptor(), parts.transport->descriptor());
+  parts.doorbell = Doorbell(*own.word(), -1, parts.transport->descriptor());
   parts.peers = std::make_unique<Peers>(rank_, std::move(members));
   if (parts.doorbell.besides() >= 0) parts.patience.spins = spins_on_sockets;
   if (ranks_ > cores()) parts.patience.spins = 0;
-  anchors->membership = membership;
   anchors->stripes = std::move(stripes);
   anchors->arena = arena_;
   anchors->arenas = std::move(arenas);
-  const int memory = membership->members[static_cast<std::size_t>(rank_)].memory.number();
+  const int memory = membership.members[static_cast<std::size_t>(rank_)].memory.number();
   parts.witness = witness_of(settings, {parts.identity, rank_, ranks_}, memory, pages, anchors);
-  parts.anchors = std::move(anchors);
+  parts.anchors = anchors;
   auto communicator = std::make_unique<Communicator>(std::move(parts));
-  communicator->keep(watch_peers(*communicator, *membership));
+  communicator->keep(watch_peers(*communicator, membership, *anchors));
   return communicator;
 }
 

@@ -15,12 +15,13 @@
 namespace khoro {
 
 /// What a rank brings to a communicator before it has met the others: its shared memory with its
-/// rank page, and its doorbell. Throws `Error` when memory or descriptors have run out.
+/// rank page. Throws `Error` when memory or descriptors have run out.
 class Seat {
  public:
   Seat(int rank, int ranks, const Settings& settings);
 
-  /// Hands over the descriptors, to be shown to the others; no pidfd. Once.
+  /// Hands over the descriptor of the memory, to be shown to the others, without those of the
+  /// process. Once.
   Introduction introduction() noexcept;
   /// What this process shares with others of its callers' memory; -1 if it cannot. Where no rank is
   /// in another process, nobody need ask. Borrowed.
@@ -31,17 +32,17 @@ class Seat {
 
   /// Takes part with everybody who was introduced, this rank among them, and with its stripes to
   /// them; ranks of one process may share a membership, of which the stripes and the arenas are not
-  /// used. All that lives as long as the communicator. Throws `Error`, naming the rank
-  /// whose memory is not what a correct rank shows.
-  std::unique_ptr<Communicator> join(std::shared_ptr<const Membership> membership, Stripes stripes,
-                                     PeerArenas arenas, const Settings& settings) const;
+  /// used. What is left of the membership afterwards, all memory among it, is not needed any more.
+  /// Throws `Error`, naming the rank whose memory is not what a correct rank shows.
+  std::unique_ptr<Communicator> join(Membership& membership, Stripes stripes, PeerArenas arenas,
+                                     const Settings& settings) const;
 
  private:
   int rank_;
   int ranks_;
   std::uint64_t area_bytes_;
   Descriptor memory_;
-  Descriptor doorbell_;
+  std::shared_ptr<void> sleepers_;  // see Sleepers::keep()
   std::shared_ptr<Arena> arena_;
   int stripes_ = 0;
   Listener listener_;

@@ -16,6 +16,7 @@
 namespace khoro {
 
 struct OwnReduction;
+class Scratch;
 
 /// The buffers of one call. Borrowed until the execution is done.
 struct CallBuffers {
@@ -48,6 +49,10 @@ struct ExecutionOptions {
   /// The same on all ranks.
   Partials partials = Partials::dtype;
   LendingRule lending;
+  /// A call of which a message has more bytes than that widens the channels it sends through.
+  std::uint64_t short_bytes = 65'536;
+  /// Borrowed; null: the execution has scratch of its own.
+  Scratch* scratch = nullptr;
   /// A call of count 0 passes empty messages. So do those between two ranks, which each end knows
   /// its own count of alone.
   bool passes_empty = false;

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <bit>
 #include <functional>
-#include <new>
 
 #include "base/arena.h"
 #include "base/error.h"
@@ -15,7 +14,6 @@
 namespace khoro {
 namespace {
 
-constexpr std::size_t line = 64;
 /// A rank without channels is alone; its pieces only bound the memory of scratch.
 constexpr std::uint64_t limit_without_channels = std::uint64_t{1} << 20;
 /// References under way at once, per sending port; beyond them messages are copied.
@@ -25,19 +23,18 @@ unsigned log2_of(std::size_t bytes) { return static_cast<unsigned>(std::countr_z
 
 }  // namespace
 
-void HostEngine::Freed::operator()(std::byte* data) const noexcept {
-  ::operator delete[](data, std::align_val_t{line});
-}
-
 HostEngine::HostEngine(const Image& image, const Collective& collective, Ends& ends,
                        const ExecutionOptions& options)
     : image_(image),
       collective_(collective),
       tokens_(image.token_counts),
+      short_bytes_(options.short_bytes),
       rule_(options.lending),
       partials_(options.partials),
       passes_empty_(options.passes_empty),
       known_(image.stages.size()),
+      own_scratch_(options.scratch ? nullptr : std::make_unique<Scratch>()),
+      scratch_memory_(options.scratch ? options.scratch : own_scratch_.get()),
       held_(static_cast<std::size_t>(image.scratch_chunks)) {
 #ifdef KHORO_TEST_SWITCHES
   ignores_tokens_ = options.ignores_tokens;
@@ -95,6 +92,7 @@ void HostEngine::start(const CallArguments& call) {
   if (shape_ == 0 || call.count != count_ || call.dtype != dtype_ || call.reduction != reduction_ ||
       call.blocks)
     reshape(call);
+  scratch_ = scratch_memory_->at_least(scratch_bytes_);  // another execution may have moved it
   choose_what_to_lend();
 }
 
@@ -150,17 +148,6 @@ void HostEngine::reshape(const CallArguments& call) {
                 fmt::format("slots of {} bytes cannot hold a message of {} chunks of {} bytes; "
                             "raise KHORO_SLOT_BYTES",
                             least_limit_, widest, carry));
-  const std::size_t stride = (limit * carry + line - 1) / line * line;
-  const std::size_t bytes = stride * held_.size();
-  if (bytes > scratch_bytes_) {
-    auto* memory = new (std::align_val_t{line}, std::nothrow) std::byte[bytes];
-    if (memory == nullptr)
-      throw Error(Code::out_of_memory, fmt::format("{} bytes for partial results", bytes));
-    scratch_memory_.reset(memory);
-    scratch_bytes_ = bytes;
-    scratch_ = memory;
-  }
-  scratch_stride_ = stride;
   std::fill(held_.begin(), held_.end(), Held{});
   count_ = call.count;
   dtype_ = call.dtype;
@@ -170,14 +157,31 @@ void HostEngine::reshape(const CallArguments& call) {
   tiles_ = grid_.tiles();
   if (tiles_ == 0 && passes_empty_) tiles_ = 1;
   room_ = limit;
+  constexpr std::size_t line = Scratch::alignment;
+  scratch_stride_ = (room_ * carry + line - 1) / line * line;
+  scratch_bytes_ = scratch_stride_ * held_.size();
   shift_[0] = log2_of(element);
   shift_[1] = log2_of(carry);
   carry_form_ = carries ? khoro::carry_form(dtype_, reduction_, partials_) : Form::dtype;
   own_.dtype = dtype_;
   fold_ = by_function ? fold_by_function : find_fold(dtype_, reduction_, partials_);
   ++shape_;
+  if (longest_message() > short_bytes_)
+    for (Sender* sender : senders_)
+      if (sender) sender->use_all_slots();
   local_blocks_ = blocks_ && blocks_->local;
   if (local_blocks_) take_local_blocks();
+}
+
+/// Bytes of the longest message of the call if it were not cut into tiles, about.
+std::uint64_t HostEngine::longest_message() const noexcept {
+  std::size_t longest = count_;
+  if (blocks_)
+    for (const auto* side : {&blocks_->input, &blocks_->output})
+      for (const Block& block : *side) longest = std::max(longest, block.count);
+  const auto parts = static_cast<std::size_t>(std::max(image_.chunks / collective_.blocks(), 1));
+  const auto widest = static_cast<std::size_t>(std::max(image_.widest_message, 1));
+  return (longest / parts + (longest % parts != 0)) * widest << shift_[0];
 }
 
 /// Of each block that goes through a channel both ends know the length, and see if they agree.

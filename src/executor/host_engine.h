@@ -7,6 +7,7 @@
 #include "device/fold.h"
 #include "executor/execution.h"
 #include "executor/lane_state.h"
+#include "executor/scratch.h"
 
 namespace khoro {
 
@@ -159,6 +160,7 @@ class HostEngine {
   void choose_what_to_lend() noexcept;
   bool has_whole_pages(const Window& window) const noexcept;
   void reshape(const CallArguments& call);
+  std::uint64_t longest_message() const noexcept;
   void take_local_blocks();
   void drop_returned_loans() noexcept;
   bool has_room_for_loan() noexcept {
@@ -189,6 +191,7 @@ class HostEngine {
   std::vector<Windows> windows_;
   std::vector<int> tokens_;
   std::uint64_t least_limit_ = 0;
+  std::uint64_t short_bytes_ = 0;
   LendingRule rule_;
   Partials partials_ = Partials::dtype;
   bool passes_empty_ = false;
@@ -219,11 +222,9 @@ class HostEngine {
   std::uint64_t room_ = 0;
   std::vector<Known> known_;
 
-  struct Freed {
-    void operator()(std::byte* data) const noexcept;
-  };
-  std::unique_ptr<std::byte[], Freed> scratch_memory_;
-  std::size_t scratch_bytes_ = 0;
+  std::unique_ptr<Scratch> own_scratch_;  // null if it is shared
+  Scratch* scratch_memory_;
+  std::size_t scratch_bytes_ = 0;  // that the call needs
   std::byte* scratch_ = nullptr;
   std::size_t scratch_stride_ = 0;
   std::vector<Held> held_;

@@ -20,7 +20,7 @@ namespace khoro {
 struct Introduction {
   int rank = 0;
   std::uint64_t process = 0;  // drawn at random by the process
-  /// The rank's shared memory (a sealed memfd) and its doorbell's eventfd.
+  /// The rank's shared memory (a sealed memfd), and an eventfd that wakes sleepers of its process.
   Descriptor memory;
   Descriptor doorbell;
   /// A pidfd of its process, and what that shares of its callers' memory, if anything. In a

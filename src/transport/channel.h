@@ -62,6 +62,9 @@ class Sender {
   /// is head.bytes from the room that try_acquire gave.
   virtual void publish(const MessageHead& head) noexcept = 0;
   virtual std::size_t payload_limit() const noexcept = 0;
+  /// Has all D slots used for messages that are not small (see ChannelShape), from now on. Before
+  /// that some transports save memory, and have less room for those, but for two.
+  virtual void use_all_slots() noexcept {}
 
   /// What publish_reference would do with this memory; it is allowed unless that is none.
   virtual Lending lending(const std::byte* data, std::uint64_t bytes) noexcept = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -22,7 +23,8 @@ struct Endpoint {
   int rank = 0;
   /// Equal for ranks that share an address space; drawn at random by each process.
   std::uint64_t process = 0;
-  /// The rank's shared memory; -1 if it has none that this process can map. Borrowed.
+  /// The rank's shared memory; -1 if it has none that this process can map. Borrowed until the
+  /// transport is made.
   int memory = -1;
   /// Wakes the rank. It must exist.
   Doorbell doorbell;
@@ -66,6 +68,18 @@ struct ChannelShape {
   /// D: so many messages can be under way, however late their releases are told.
   std::uint32_t slots = 8;
   std::uint32_t slot_bytes = 65'536;
+
+  /// Bytes that messages that are not small, nor longer than part_most, may hold together before
+  /// Sender::use_all_slots(): so a channel that passes no others needs little memory. A multiple of
+  /// part_most, and twice that at least: for two of them there is always room.
+  std::uint32_t parts_bytes = 2 * part_most;
+
+  static constexpr std::uint32_t part_most = 65'536;
+  static constexpr std::uint32_t least_slots = 2;
+  /// Messages of so many bytes or less are small.
+  constexpr std::uint32_t small_bytes() const noexcept {
+    return std::min<std::uint32_t>(slot_bytes, 4096);
+  }
 };
 
 /// A transport as one rank of one communicator uses it: opens the ends of channels over descriptors

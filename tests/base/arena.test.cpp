@@ -30,9 +30,7 @@ struct Seen {
   std::byte* there(const std::byte* data) const {
     return mapping.bytes().data() + arena.offset_of(data, 1).value();
   }
-  std::uint64_t resident() const {
-    return resident_bytes(arena.descriptor(), 0, mapping.bytes().size());
-  }
+  std::uint64_t resident() const { return resident_bytes(mapping.bytes()); }
 
   Arena arena;
   Mapping mapping;

@@ -4,12 +4,15 @@
 #include <sched.h>
 
 #include <atomic>
+#include <memory>
 #include <thread>
 #include <vector>
 
 #include "base/hash.h"
+#include "base/sleepers.h"
 #include "base/system.h"
 #include "support/catch.h"
+#include "support/descriptors.h"
 
 using namespace khoro;
 
@@ -22,7 +25,8 @@ struct alignas(128) Side {
   DoorbellWord word{};
   alignas(64) std::atomic<std::uint64_t> work{0};
   Descriptor descriptor = make_doorbell_descriptor();
-  Doorbell doorbell{word, descriptor.number()};
+  Doorbell doorbell{word, descriptor.number()};  // as its owner has it
+  Doorbell to_ring = doorbell;                   // as others have it
 };
 
 std::vector<int> allowed_processors() {
@@ -78,20 +82,41 @@ Wait wait_for(Side& mine, const std::atomic<std::uint64_t>& work, std::uint64_t 
 Wait play(Side& mine, Side& other, std::uint64_t rounds, std::uint32_t kind) {
   for (std::uint64_t round = 1; round <= rounds; ++round) {
     other.work.exchange(round, std::memory_order_seq_cst);
-    other.doorbell.ring();
+    other.to_ring.ring();
     if (wait_for(mine, mine.work, round, kind) == Wait::lost) return Wait::lost;
   }
   return Wait::fine;
 }
 
 // Two threads hand each other work and sleep in between. Says if a wake-up was lost.
-Wait exchange_work(std::uint64_t rounds, std::uint32_t kind) {
-  Side left, right;
+Wait exchange_work(Side& left, Side& right, std::uint64_t rounds, std::uint32_t kind) {
   Wait of_right = Wait::fine;
   std::thread thread([&] { of_right = play(right, left, rounds, kind); });
   const Wait of_left = play(left, right, rounds, kind);
   thread.join();
   return of_left == Wait::lost || of_right == Wait::lost ? Wait::lost : Wait::fine;
+}
+Wait exchange_work(std::uint64_t rounds, std::uint32_t kind) {
+  Side left, right;
+  return exchange_work(left, right, rounds, kind);
+}
+
+/// Pairs of threads of one process, all asleep in poll, that ring as ranks of this process do, and
+/// as those of others.
+Wait exchange_work_in_pairs(int pairs, std::uint64_t rounds) {
+  const std::shared_ptr<void> kept = Sleepers::of_process().keep();
+  std::atomic<int> lost{0};
+  std::vector<std::thread> threads;
+  for (int pair = 0; pair < pairs; ++pair)
+    threads.emplace_back([&] {
+      Side left, right;
+      left.doorbell = left.to_ring = Doorbell(left.word);
+      right.doorbell = Doorbell(right.word);
+      right.to_ring = Doorbell(right.word, Sleepers::of_process().bell());
+      if (exchange_work(left, right, rounds, DoorbellWord::on_descriptor) == Wait::lost) ++lost;
+    });
+  for (std::thread& thread : threads) thread.join();
+  return lost == 0 ? Wait::fine : Wait::lost;
 }
 
 }  // namespace
@@ -102,6 +127,40 @@ TEST_CASE("no wake-up is lost between threads that sleep on a futex", "[base]") 
 
 TEST_CASE("no wake-up is lost between threads that sleep on a descriptor", "[base]") {
   CHECK(exchange_work(50'000, DoorbellWord::on_descriptor) == Wait::fine);
+}
+
+TEST_CASE("no wake-up is lost between threads that sleep on the bell of their process", "[base]") {
+  CHECK(exchange_work_in_pairs(1, 20'000) == Wait::fine);
+  CHECK(exchange_work_in_pairs(4, 5'000) == Wait::fine);
+}
+
+TEST_CASE("a bell that is made while threads sleep is heard by one of them", "[base]") {
+  const std::shared_ptr<void> kept = Sleepers::of_process().keep();
+  Side sides[3];
+  std::vector<std::thread> threads;
+  std::atomic<int> lost{0};
+  for (Side& side : sides) {
+    side.doorbell = Doorbell(side.word);
+    threads.emplace_back([&] {
+      if (wait_for(side, side.work, 1, DoorbellWord::on_descriptor) == Wait::lost) ++lost;
+    });
+  }
+  for (const Side& side : sides)
+    while (!side.doorbell.armed()) machine().yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  const int bell = Sleepers::of_process().bell();
+  for (Side& side : sides) {
+    side.work.exchange(1, std::memory_order_seq_cst);
+    Doorbell(side.word, bell).ring();
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(lost == 0);
+}
+
+TEST_CASE("the last who keeps the sleepers' descriptors gives them up", "[base]") {
+  const int before = test::open_descriptors();
+  CHECK(exchange_work_in_pairs(3, 100) == Wait::fine);
+  CHECK(test::open_descriptors() == before);
 }
 
 TEST_CASE("a sleeper and a worker that come at the same moment see each other", "[base]") {
@@ -187,5 +246,8 @@ TEST_CASE("a planted lost wake-up is found by the test of lost wake-ups", "[base
     CHECK(exchange_work(100'000, kind) == Wait::lost);
     lose_wakeups(0);
   }
+  lose_wakeups(1);
+  CHECK(exchange_work_in_pairs(1, 100'000) == Wait::lost);
+  lose_wakeups(0);
 }
 #endif

@@ -138,7 +138,8 @@ TEST_CASE("a bad value is refused with name, value and legal set", "[base]") {
 TEST_CASE("the lines that all ranks must agree on hold the job settings alone", "[base]") {
   ScopedEnvironment slots("KHORO_SLOTS", "3");
   CHECK(Settings::from_environment().job_lines() ==
-        "KHORO_SLOTS=3\nKHORO_SLOT_BYTES=64K\nKHORO_TRANSPORT=auto\nKHORO_TCP_STRIPES=2\n"
+        "KHORO_SLOTS=3\nKHORO_SLOT_BYTES=64K\nKHORO_BUFFER_BYTES=256M\nKHORO_TRANSPORT=auto\n"
+        "KHORO_TCP_STRIPES=2\n"
         "KHORO_SOCKET_FAMILY=auto\nKHORO_ALGORITHM=\nKHORO_DETERMINISM=default\n"
         "KHORO_PARTIALS=dtype\n");
 }

@@ -26,13 +26,14 @@ TEST_CASE("shared memory is sealed, zeroed and costs only the pages touched", "[
 
   const Mapping mapping = Mapping::open(memory.number(), bytes, "arena");
   CHECK(mapping.bytes().size() == bytes);
-  CHECK(resident_bytes(memory.number(), 0, bytes) == 0);
+  CHECK(resident_bytes(mapping.bytes()) == 0);
   CHECK(mapping.bytes()[bytes - 1] == std::byte{0});  // reading maps the page of zeroes
   mapping.bytes()[0] = std::byte{1};
   mapping.bytes()[5 * page] = std::byte{1};
   mapping.bytes()[6 * page] = std::byte{1};
-  CHECK(resident_bytes(memory.number(), 0, 7 * page) == 3 * page);
-  CHECK(resident_bytes(memory.number(), page, 5 * page) == page);
+  CHECK(resident_bytes(mapping.bytes().first(7 * page)) == 3 * page);
+  CHECK(resident_bytes(mapping.bytes().subspan(page, 5 * page)) == page);
+  CHECK(resident_bytes(mapping.bytes()) == 4 * page);
 }
 
 TEST_CASE("all mappings of one memory in a process are one", "[base]") {

@@ -160,9 +160,7 @@ class VirtualJob {
   };
 
   static std::size_t at(int rank) noexcept { return static_cast<std::size_t>(rank); }
-  std::uint64_t area_bytes() const {
-    return shm::area_bytes(ranks(), 4, shape_of(setup_.settings));
-  }
+  std::uint64_t area_bytes() const { return channel_bytes(setup_.settings, ranks()); }
 
   void seat(int rank) {
     Seat& seat = seats_.emplace_back();

@@ -54,6 +54,7 @@ class ShmSender final : public Sender {
   std::byte* try_acquire(std::size_t bytes) noexcept override;
   void publish(const MessageHead& head) noexcept override;
   std::size_t payload_limit() const noexcept override { return setup_.shape.slot_bytes; }
+  void use_all_slots() noexcept override { wide_ = true; }
   Lending lending(const std::byte* data, std::uint64_t bytes) noexcept override;
   void publish_reference(const MessageHead& head, const std::byte* data) noexcept override;
   std::uint64_t published() const noexcept override {
@@ -73,10 +74,20 @@ class ShmSender final : public Sender {
   }
 
  private:
+  struct Part {
+    std::uint64_t number = 0;  // of the message
+    std::uint64_t first = 0;
+    std::uint64_t bytes = 0;
+  };
+
   bool attach() noexcept;
   void put_into_slots() noexcept;
   void fail() noexcept;
   bool find_credit() noexcept;
+  void hear_releases() noexcept;
+  std::byte* find_part(std::size_t bytes) noexcept;
+  std::optional<std::uint64_t> find_room(std::uint64_t size) noexcept;
+  bool is_free(std::uint64_t first, std::uint64_t size) noexcept;
   void publish(const MessageHead& head, Meta meta) noexcept;
 
   EndSetup setup_;
@@ -97,6 +108,12 @@ class ShmSender final : public Sender {
   };
   std::vector<Lent> elsewhere_;  // by line: what was lent of private memory last
   std::uint64_t lent_ = 0;       // the last message that was a reference
+  bool wide_ = false;
+  // Message k that lies in the parts at k mod lines.
+  std::vector<Part> parts_;
+  std::uint64_t parts_sent_ = 0;
+  std::uint64_t parts_released_ = 0;
+  Part next_part_;  // of the acquired room
   Status status_ = Status::ok;
   std::atomic<std::uint64_t> body_bytes_{0};
   std::uint64_t windows_filled_ = 0;
@@ -144,6 +161,7 @@ class ShmReceiver final : public Receiver {
   bool fetched_ = false;   // ... and was lent, though it lies here
   MessageHead expected_;
   std::byte* aimed_ = nullptr;  // where the next message is to be fetched to, if it is that
+  bool part_ = false;           // ... and lies in the parts
   Status status_ = Status::ok;
   std::vector<Offered> windows_;  // window k at k mod D
   std::uint64_t offered_ = 0;

@@ -18,10 +18,12 @@ namespace khoro::shm {
 /// First a directory of byte offsets into the area, one per index and source rank (0: not open),
 /// then the blocks of the channels whose receiver is this rank:
 ///
-///     info | credit | offers | message lines | bodies, page-aligned
+///     info | credit | offers | message lines | large bodies | parts | small bodies, page-aligned
 ///
-/// A small message travels in its line alone, so that it costs one cache line; a body is touched
-/// only by messages that need it.
+/// A message of a few bytes travels in its line alone, so that it costs one cache line. Each line
+/// has a small body and a large one. Before the large ones are used, messages that are not small
+/// share the parts, where the sender has them follow each other, each on a multiple of its size,
+/// which counts as a power of two.
 
 inline constexpr std::uint64_t page_bytes = 4096;
 inline constexpr std::size_t inline_bytes = 40;
@@ -66,7 +68,15 @@ constexpr std::uint32_t digest_of(std::uint64_t header) noexcept {
 /// window, is an address between ranks of one process, else an offset in the arena of the sender,
 /// or the receiver. `elsewhere` is an address in the sender's private memory, from which the kernel
 /// copies.
-enum class Place : std::uint8_t { line = 1, body = 2, reference = 3, window = 4, elsewhere = 5 };
+enum class Place : std::uint8_t {
+  line = 1,
+  body = 2,
+  reference = 3,
+  window = 4,
+  part = 5,
+  large = 6,
+  elsewhere = 7
+};
 
 /// Place, form, whether it fills a window, and size in one word.
 struct Meta {
@@ -117,6 +127,7 @@ struct alignas(64) OfferLine {
 struct alignas(128) Info {
   std::atomic<std::uint32_t> slots;
   std::atomic<std::uint32_t> slot_bytes;
+  std::atomic<std::uint32_t> parts_bytes;
   /// The receiver has the arena of the sender's process mapped; the kernel lets it read the rest.
   std::atomic<std::uint32_t> sees_arena;
   std::atomic<std::uint32_t> reads_rest;
@@ -142,16 +153,31 @@ struct Block {
   OfferLine* offers = nullptr;
   MessageLine* lines = nullptr;
   std::byte* bodies = nullptr;
-  std::uint64_t body_stride = 0;
+  std::byte* parts = nullptr;
+  std::byte* large = nullptr;
+  std::uint64_t stride = 0;
+  std::uint64_t large_stride = 0;
 
   static constexpr std::uint64_t lines_offset(ChannelShape shape) noexcept {
     return sizeof(Info) + sizeof(Credit) + (sizeof(OfferLine) * shape.slots + 127) / 128 * 128;
   }
-  static constexpr std::uint64_t bodies_offset(ChannelShape shape) noexcept {
+  static constexpr bool has_large(ChannelShape shape) noexcept {
+    return shape.slot_bytes > shape.small_bytes();
+  }
+  static constexpr std::uint64_t large_stride_of(ChannelShape shape) noexcept {
+    return has_large(shape) ? to_pages(shape.slot_bytes) : 0;
+  }
+  static constexpr std::uint64_t large_offset(ChannelShape shape) noexcept {
     return to_pages(lines_offset(shape) + sizeof(MessageLine) * lines_of(shape.slots));
   }
+  static constexpr std::uint64_t parts_offset(ChannelShape shape) noexcept {
+    return large_offset(shape) + large_stride_of(shape) * lines_of(shape.slots);
+  }
+  static constexpr std::uint64_t bodies_offset(ChannelShape shape) noexcept {
+    return parts_offset(shape) + (has_large(shape) ? shape.parts_bytes : 0);
+  }
   static constexpr std::uint64_t bytes(ChannelShape shape) noexcept {
-    return bodies_offset(shape) + to_pages(shape.slot_bytes) * lines_of(shape.slots);
+    return bodies_offset(shape) + to_pages(shape.small_bytes()) * lines_of(shape.slots);
   }
 
   static Block at(std::byte* base, ChannelShape shape) noexcept {
@@ -160,7 +186,18 @@ struct Block {
             reinterpret_cast<OfferLine*>(base + sizeof(Info) + sizeof(Credit)),
             reinterpret_cast<MessageLine*>(base + lines_offset(shape)),
             base + bodies_offset(shape),
-            to_pages(shape.slot_bytes)};
+            base + parts_offset(shape),
+            base + large_offset(shape),
+            to_pages(shape.small_bytes()),
+            large_stride_of(shape)};
+  }
+
+  /// Where a payload lies that has the body of its line for itself, and what that is called.
+  std::byte* body(std::uint64_t line, std::uint64_t bytes) const noexcept {
+    return place_of(bytes) == Place::body ? bodies + line * stride : large + line * large_stride;
+  }
+  Place place_of(std::uint64_t bytes) const noexcept {
+    return bytes <= stride || large_stride == 0 ? Place::body : Place::large;
   }
 };
 

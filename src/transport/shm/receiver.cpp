@@ -47,13 +47,27 @@ bool ShmReceiver::place(MessageLine& line, const Meta& meta) noexcept {
   const Offered& offered = windows_[filled_ % setup_.shape.slots];
   if (meta.put && (filled_ == offered_ || meta.bytes > offered.window.bytes)) return false;
   message_.by_reference = meta.place == Place::reference || meta.place == Place::window;
+  part_ = meta.place == Place::part;
   switch (meta.place) {
     case Place::line:
       message_.data = line.payload;
       return meta.bytes <= inline_bytes;
     case Place::body:
-      message_.data = block_.bodies + position_ * block_.body_stride;
-      return meta.bytes <= setup_.shape.slot_bytes;
+      message_.data = block_.bodies + position_ * block_.stride;
+      return meta.bytes <= setup_.shape.small_bytes();
+    case Place::part: {
+      std::uint64_t first = 0;
+      std::memcpy(&first, line.payload, sizeof first);
+      if (!Block::has_large(setup_.shape) || first % page_bytes != 0 ||
+          first > setup_.shape.parts_bytes)
+        return false;
+      message_.data = block_.parts + first;
+      return meta.bytes <= setup_.shape.parts_bytes - first &&
+             meta.bytes <= setup_.shape.slot_bytes;
+    }
+    case Place::large:
+      message_.data = block_.large + position_ * block_.large_stride;
+      return Block::has_large(setup_.shape) && meta.bytes <= setup_.shape.slot_bytes;
     case Place::reference: {
       std::uint64_t place = 0;
       std::memcpy(&place, line.payload, sizeof place);
@@ -62,7 +76,7 @@ bool ShmReceiver::place(MessageLine& line, const Meta& meta) noexcept {
              meta.bytes <= setup_.shape.slot_bytes && !meta.put;
     }
     case Place::elsewhere:
-      message_.data = block_.bodies + position_ * block_.body_stride;
+      message_.data = block_.body(position_, meta.bytes);
       return setup_.peer_memory && meta.bytes <= setup_.shape.slot_bytes && !meta.put;
     case Place::window:
       message_.data = offered.window.data;
@@ -110,8 +124,8 @@ void ShmReceiver::release() noexcept {
   // Pairs with publish() in this rank's sender.
   setup_.partner->released.store(++released_, std::memory_order_release);
   if (++position_ == lines_of(setup_.shape.slots)) position_ = 0;
-  // Someone waits to have referenced memory back, so that is told at once.
-  if (message_.by_reference || fetched_ || released_ - reported_ >= batch_) report();
+  // Someone waits to have referenced memory back, or few parts, so that is told at once.
+  if (message_.by_reference || fetched_ || part_ || released_ - reported_ >= batch_) report();
 }
 
 // Pairs with released() in the sender. An exchange, because the look at the doorbell must not pass.

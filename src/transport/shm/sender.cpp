@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/shm/ends.h"
 
+#include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace khoro::shm {
@@ -10,7 +12,8 @@ ShmSender::ShmSender(const EndSetup& setup, std::span<std::byte> area,
     : setup_(setup),
       area_(area),
       entry_(entry),
-      elsewhere_(setup.same_process ? 0 : lines_of(setup.shape.slots)) {}
+      elsewhere_(setup.same_process ? 0 : lines_of(setup.shape.slots)),
+      parts_(lines_of(setup.shape.slots)) {}
 
 // The peer's receiver may be opened at any time (pairs with open_receiver()).
 bool ShmSender::attach() noexcept {
@@ -24,7 +27,8 @@ bool ShmSender::attach() noexcept {
   }
   const Block block = Block::at(area_.data() + offset, setup_.shape);
   if (block.info->slots.load(std::memory_order_relaxed) != setup_.shape.slots ||
-      block.info->slot_bytes.load(std::memory_order_relaxed) != setup_.shape.slot_bytes) {
+      block.info->slot_bytes.load(std::memory_order_relaxed) != setup_.shape.slot_bytes ||
+      block.info->parts_bytes.load(std::memory_order_relaxed) != setup_.shape.parts_bytes) {
     fail();
     return false;
   }
@@ -40,14 +44,18 @@ void ShmSender::fail() noexcept {
   acquirable_ = published();
 }
 
-// Looks for the slots that were given back, and for the channel itself at first.
-bool ShmSender::find_credit() noexcept {
+void ShmSender::hear_releases() noexcept {
   // Pairs with decode() in this rank's receiver.
   const std::uint64_t told = setup_.partner->told.load(std::memory_order_acquire);
   if (told > released_ && told <= published())
     released_ = told;
   else
     released();
+}
+
+// Looks for the slots that were given back, and for the channel itself at first.
+bool ShmSender::find_credit() noexcept {
+  hear_releases();
   if (block_.lines == nullptr || status_ != Status::ok) return false;
   acquirable_ = released_ + lines_of(setup_.shape.slots);
   return published() != acquirable_;
@@ -59,9 +67,55 @@ std::byte* ShmSender::try_acquire(std::size_t bytes) noexcept {
     place_ = Place::line;
     return block_.lines[position_].payload;
   }
+  if (bytes <= setup_.shape.small_bytes()) {
+    place_ = Place::body;
+    return block_.bodies + position_ * block_.stride;
+  }
+  if (!wide_ && bytes <= ChannelShape::part_most && Block::has_large(setup_.shape))
+    return find_part(bytes);
   if (bytes > setup_.shape.slot_bytes) return nullptr;
-  place_ = Place::body;
-  return block_.bodies + position_ * block_.body_stride;
+  place_ = Place::large;
+  return block_.large + position_ * block_.large_stride;
+}
+
+// Sizes are powers of two, and so a single part that is unreleased lies within part_most bytes and
+// leaves room for any. The release of a part is told at once.
+std::byte* ShmSender::find_part(std::size_t bytes) noexcept {
+  const std::uint64_t size = std::bit_ceil(std::uint64_t{bytes});
+  const std::uint64_t number = published() + 1;
+  if (next_part_.number != number || next_part_.bytes != size) {
+    const std::optional<std::uint64_t> first = find_room(size);
+    if (!first) return nullptr;
+    next_part_ = {number, *first, size};
+  }
+  place_ = Place::part;
+  return block_.parts + next_part_.first;
+}
+
+std::optional<std::uint64_t> ShmSender::find_room(std::uint64_t size) noexcept {
+  const std::uint64_t all = setup_.shape.parts_bytes;
+  // No more of them than there are lines are under way: little memory stays in the caches.
+  const std::uint64_t used = std::min(all, size * lines_of(setup_.shape.slots));
+  const Part last = parts_sent_ == 0 ? Part{} : parts_[(parts_sent_ - 1) % parts_.size()];
+  std::uint64_t next = (last.first + last.bytes + size - 1) / size * size;
+  if (next + size > used) next = 0;
+  if (is_free(next, size)) return next;
+  hear_releases();
+  if (is_free(next, size)) return next;
+  for (next = 0; next < all; next += size)
+    if (is_free(next, size)) return next;
+  return std::nullopt;
+}
+
+bool ShmSender::is_free(std::uint64_t first, std::uint64_t size) noexcept {
+  while (parts_released_ < parts_sent_ &&
+         parts_[parts_released_ % parts_.size()].number <= released_)
+    ++parts_released_;
+  for (std::uint64_t k = parts_released_; k < parts_sent_; ++k) {
+    const Part& part = parts_[k % parts_.size()];
+    if (part.first < first + size && first < part.first + part.bytes) return false;
+  }
+  return true;
 }
 
 void ShmSender::publish(const MessageHead& head, Meta meta) noexcept {
@@ -69,7 +123,11 @@ void ShmSender::publish(const MessageHead& head, Meta meta) noexcept {
   meta.bytes = head.bytes;
   meta.form = head.form;
   line.meta.store(meta.pack(), std::memory_order_relaxed);
-  if (meta.place == Place::body)
+  if (meta.place == Place::part) {
+    std::memcpy(line.payload, &next_part_.first, sizeof next_part_.first);
+    parts_[parts_sent_++ % parts_.size()] = next_part_;
+  }
+  if (meta.place == Place::body || meta.place == Place::part || meta.place == Place::large)
     body_bytes_.store(body_bytes_.load(std::memory_order_relaxed) + meta.bytes,
                       std::memory_order_relaxed);
   // Pairs with release() in this rank's receiver.
@@ -110,10 +168,10 @@ void ShmSender::put_into_slots() noexcept {
     if (number <= released_) continue;
     std::atomic<std::uint64_t>& word = block_.lines[at].meta;
     Meta meta = Meta::unpack(word.load(std::memory_order_relaxed));
-    std::memcpy(block_.bodies + at * block_.body_stride, data, meta.bytes);
+    std::memcpy(block_.body(at, meta.bytes), data, meta.bytes);
     body_bytes_.store(body_bytes_.load(std::memory_order_relaxed) + meta.bytes,
                       std::memory_order_relaxed);
-    meta.place = Place::body;
+    meta.place = block_.place_of(meta.bytes);
     word.exchange(meta.pack(), std::memory_order_seq_cst);  // pairs with decode()
   }
   setup_.peer.ring();

@@ -27,13 +27,19 @@ constexpr std::uint64_t directory_bytes(std::uint64_t ranks) noexcept {
 
 class Shm final : public Transport {
  public:
-  explicit Shm(const TransportSetup& setup)
-      : setup_(setup), mappings_(setup.endpoints.size()), free_(directory_bytes(ranks())) {
+  explicit Shm(const TransportSetup& setup) : setup_(setup), free_(directory_bytes(ranks())) {
     if (setup_.rank < 0 || static_cast<std::uint64_t>(setup_.rank) >= ranks() ||
         setup_.area_offset % page_bytes != 0 || setup_.area_bytes < free_) {
       throw Error(Code::internal_error, "shm: rank or channel area is not usable");
     }
-    area_of(setup_.rank);
+    // Now, because descriptors are closed soon.
+    const std::uint64_t bytes = setup_.area_offset + setup_.area_bytes;
+    for (const Endpoint& peer : setup_.endpoints) {
+      Mapping& mapping = mappings_.emplace_back();
+      if (peer.memory >= 0 || peer.rank == setup_.rank)
+        mapping =
+            Mapping::open(peer.memory, bytes, fmt::format("shared memory of rank {}", peer.rank));
+    }
   }
 
   std::string_view name() const noexcept override { return "shm"; }
@@ -70,6 +76,7 @@ class Shm final : public Transport {
     const Block block = Block::at(area.data() + offset, shape);
     block.info->slots.store(shape.slots, std::memory_order_relaxed);
     block.info->slot_bytes.store(shape.slot_bytes, std::memory_order_relaxed);
+    block.info->parts_bytes.store(shape.parts_bytes, std::memory_order_relaxed);
     const EndSetup setup = end_setup(name, shape);
     block.info->sees_arena.store(!setup.peer_arena.empty(), std::memory_order_relaxed);
     block.info->reads_rest.store(static_cast<bool>(setup.peer_memory), std::memory_order_relaxed);
@@ -89,11 +96,7 @@ class Shm final : public Transport {
   }
 
   std::uint64_t bytes_held() const noexcept override {
-    try {
-      return resident_bytes(endpoint(setup_.rank).memory, setup_.area_offset, free_);
-    } catch (...) {
-      return free_;  // the descriptor was closed already; so much at most
-    }
+    return resident_bytes(area_of(setup_.rank).first(free_));
   }
 
   std::uint64_t bytes_sent() const noexcept override {
@@ -112,11 +115,13 @@ class Shm final : public Transport {
   }
 
   void check(const ChannelName& name, ChannelShape shape) const {
-    if (name.peer < 0 || static_cast<std::uint64_t>(name.peer) >= ranks()) {
+    if (name.peer < 0 || static_cast<std::uint64_t>(name.peer) >= ranks() ||
+        !mappings_[static_cast<std::size_t>(name.peer)]) {
       throw Error(Code::internal_error, fmt::format("shm: there is no rank {}", name.peer));
     }
     if (shape.slots < 1 || shape.slots > max_slots || shape.slot_bytes < inline_bytes ||
-        shape.slot_bytes > max_slot_bytes) {
+        shape.slot_bytes > max_slot_bytes || shape.parts_bytes < 2 * ChannelShape::part_most ||
+        shape.parts_bytes % ChannelShape::part_most != 0) {
       throw Error(
           Code::invalid_argument,
           fmt::format("shm: a channel cannot have {} slots of {} bytes; legal are 1..{} of "
@@ -143,13 +148,8 @@ class Shm final : public Transport {
             peer.private_memory};
   }
 
-  /// The channel area of a rank, mapped at its first use.
-  std::span<std::byte> area_of(int rank) {
-    Mapping& mapping = mappings_[static_cast<std::size_t>(rank)];
-    if (!mapping) {
-      mapping = Mapping::open(endpoint(rank).memory, setup_.area_offset + setup_.area_bytes,
-                              fmt::format("shared memory of rank {}", rank));
-    }
+  std::span<std::byte> area_of(int rank) const noexcept {
+    const Mapping& mapping = mappings_[static_cast<std::size_t>(rank)];
     return mapping.bytes().subspan(setup_.area_offset, setup_.area_bytes);
   }
 

@@ -18,6 +18,7 @@ class WrappedSender : public Sender {
   std::byte* try_acquire(std::size_t bytes) noexcept override { return inner_->try_acquire(bytes); }
   void publish(const MessageHead& head) noexcept override { inner_->publish(head); }
   std::size_t payload_limit() const noexcept override { return inner_->payload_limit(); }
+  void use_all_slots() noexcept override { inner_->use_all_slots(); }
   Lending lending(const std::byte* data, std::uint64_t bytes) noexcept override {
     return inner_->lending(data, bytes);
   }

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace khoro {
+
+/// Memory for partial results, which grows between calls and is shared by executions of which one
+/// runs at a time. Thread-compatible, but for bytes().
+class Scratch {
+ public:
+  static constexpr std::size_t alignment = 64;
+
+  /// So many bytes at least; what was there is lost if there were fewer. Throws out_of_memory.
+  std::byte* at_least(std::size_t bytes);
+  /// For statistics: any thread.
+  std::uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
+
+ private:
+  struct Freed {
+    void operator()(std::byte* data) const noexcept;
+  };
+  std::unique_ptr<std::byte[], Freed> memory_;
+  std::atomic<std::uint64_t> bytes_{0};
+};
+
+}  // namespace khoro
