@@ -41,7 +41,7 @@ constexpr SettingRow table[] = {
     {"KHORO_SLOTS", integer, "8", "1..64", Scope::job,
      "Messages that may be under way on one channel; several ranks need 2.", &S::slots},
     {"KHORO_SLOT_BYTES", bytes, "64K", "4096..16777216 step 4096", Scope::job,
-     "Bytes that one message carries at most; twice as many over sockets.", &S::slot_bytes},
+     "Bytes that one message carries at most; three times as many over sockets.", &S::slot_bytes},
     {"KHORO_BUFFER_BYTES", bytes, "256M", "65536..1099511627776", Scope::job,
      "Bytes that the channels of a communicator hold on each rank at most; messages carry less "
      "than KHORO_SLOT_BYTES where there are many ranks for it.",

@@ -51,7 +51,7 @@ ChannelShape shape_of(const Settings& settings, int ranks) {
   const bool sockets = transport_of(settings).uses_sockets;
   const auto slot_bytes = static_cast<std::uint32_t>(settings.slot_bytes);
   ChannelShape shape{static_cast<std::uint32_t>(settings.slots),
-                     sockets ? 2 * slot_bytes : slot_bytes};
+                     sockets ? 3 * slot_bytes : slot_bytes};
   shape.parts_bytes = parts_of(shape, ranks);
   const auto most = static_cast<std::uint64_t>(settings.buffer_bytes);
   const auto needed = [&] {

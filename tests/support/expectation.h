@@ -33,7 +33,7 @@ class PlanBook {
 
   std::size_t slot_bytes() const {
     const auto bytes = static_cast<std::size_t>(settings_.slot_bytes);
-    return medium() == Medium::sockets ? 2 * bytes : bytes;
+    return medium() == Medium::sockets ? 3 * bytes : bytes;
   }
 
   /// The algorithm that runs: the one that is forced, where it is one for this collective.
