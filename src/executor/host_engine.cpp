@@ -157,8 +157,7 @@ void HostEngine::reshape(const CallArguments& call) {
   tiles_ = grid_.tiles();
   if (tiles_ == 0 && passes_empty_) tiles_ = 1;
   room_ = limit;
-  constexpr std::size_t line = Scratch::alignment;
-  scratch_stride_ = (room_ * carry + line - 1) / line * line;
+  scratch_stride_ = to_lines(room_ * carry);
   scratch_bytes_ = scratch_stride_ * held_.size();
   shift_[0] = log2_of(element);
   shift_[1] = log2_of(carry);

@@ -4,7 +4,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+
+#include "base/aligned.h"
 
 namespace khoro {
 
@@ -12,18 +13,13 @@ namespace khoro {
 /// runs at a time. Thread-compatible, but for bytes().
 class Scratch {
  public:
-  static constexpr std::size_t alignment = 64;
-
   /// So many bytes at least; what was there is lost if there were fewer. Throws out_of_memory.
   std::byte* at_least(std::size_t bytes);
   /// For statistics: any thread.
   std::uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
 
  private:
-  struct Freed {
-    void operator()(std::byte* data) const noexcept;
-  };
-  std::unique_ptr<std::byte[], Freed> memory_;
+  AlignedBytes memory_;
   std::atomic<std::uint64_t> bytes_{0};
 };
 

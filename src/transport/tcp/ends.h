@@ -3,9 +3,9 @@
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
+#include "base/aligned.h"
 #include "transport/channel.h"
 #include "transport/tcp/connection.h"
 
@@ -36,14 +36,11 @@ class Slots {
   }
 
  private:
-  static constexpr std::size_t header_room = 64;
-  struct Freed {
-    void operator()(std::byte* memory) const noexcept;
-  };
+  static constexpr std::size_t header_room = line_bytes;
 
   std::uint32_t lines_;
   std::size_t stride_;
-  std::unique_ptr<std::byte[], Freed> memory_;
+  AlignedBytes memory_;
   std::atomic<std::uint32_t> used_{0};
 };
 

@@ -5,20 +5,13 @@
 #include "transport/tcp/ends.h"
 
 namespace khoro::tcp {
-namespace {
-
-constexpr std::size_t line = 64;
-
-}  // namespace
-
-void Slots::Freed::operator()(std::byte* memory) const noexcept {
-  ::operator delete[](memory, std::align_val_t{line});
-}
 
 Slots::Slots(ChannelShape shape)
     : lines_(lines_of(shape.slots)),
-      stride_((shape.slot_bytes + line - 1) / line * line + header_room),
-      memory_(new (std::align_val_t{line}) std::byte[lines_ * stride_]) {}
+      stride_(to_lines(shape.slot_bytes) + header_room),
+      memory_(allocate_aligned(lines_ * stride_)) {
+  if (!memory_) throw std::bad_alloc();
+}
 
 TcpSender::TcpSender(Connection& connection, std::uint8_t index, ChannelShape shape)
     : connection_(connection),
