@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "transport/shm/layout.h"
 #include "transport/shm/shm.h"
 
 namespace khoro {
@@ -18,21 +17,6 @@ constexpr int channels_in_use = 4;
 /// costs nothing.
 constexpr int channels_with_room = 16;
 constexpr std::uint32_t least_slot_bytes = 4096;
-/// What all channels of a rank may hold before the first message above ChannelShape::part_most, if
-/// two are enough for each, and how many of them a peer may open that uses no second lane.
-constexpr std::uint64_t bytes_of_short_messages = 3584 * 1024;
-constexpr std::uint64_t channels_of_short_messages = 3;
-
-std::uint32_t parts_of(const ChannelShape& shape, int ranks) noexcept {
-  constexpr std::uint64_t unit = ChannelShape::part_most;
-  const auto peers = static_cast<std::uint64_t>(std::max(ranks - 1, 1));
-  const std::uint64_t lines = shm::lines_of(shape.slots);
-  const std::uint64_t share = bytes_of_short_messages / (channels_of_short_messages * peers);
-  const std::uint64_t beside = std::min(share, (lines + 1) * 4096);  // small bodies and lines
-  const std::uint64_t most = std::max(lines, std::uint64_t{2});
-  return static_cast<std::uint32_t>(std::clamp((share - beside) / unit, std::uint64_t{2}, most) *
-                                    unit);
-}
 
 }  // namespace
 
@@ -52,7 +36,7 @@ ChannelShape shape_of(const Settings& settings, int ranks) {
   const auto slot_bytes = static_cast<std::uint32_t>(settings.slot_bytes);
   ChannelShape shape{static_cast<std::uint32_t>(settings.slots),
                      sockets ? 3 * slot_bytes : slot_bytes};
-  shape.parts_bytes = parts_of(shape, ranks);
+  shape.parts_bytes = shm::parts_bytes(ranks, shape.slots);
   const auto most = static_cast<std::uint64_t>(settings.buffer_bytes);
   const auto needed = [&] {
     return shm::area_bytes(ranks, sockets ? 2 * channels_in_use : channels_in_use, shape);

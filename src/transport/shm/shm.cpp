@@ -3,16 +3,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "base/shared_memory.h"
+#include "transport/claims.h"
 #include "transport/shm/ends.h"
 #include "transport/shm/layout.h"
 #include "transport/shm/planted_race.h"
@@ -24,6 +25,11 @@ namespace {
 constexpr std::uint64_t directory_bytes(std::uint64_t ranks) noexcept {
   return to_pages(indices * ranks * sizeof(std::uint64_t));
 }
+
+/// What all channels of a rank may hold before the first message above ChannelShape::part_most, if
+/// two are enough for each, and how many of them a peer may open that uses no second lane.
+constexpr std::uint64_t bytes_of_short_messages = 3584 * 1024;
+constexpr std::uint64_t channels_of_short_messages = 3;
 
 class Shm final : public Transport {
  public:
@@ -52,7 +58,7 @@ class Shm final : public Transport {
   std::unique_ptr<Sender> open_sender(const ChannelName& name, ChannelShape shape) override {
     check(name, shape);
     const std::span<std::byte> area = area_of(name.peer);
-    claim(senders_, name, "sender");
+    senders_.claim(name);
     auto sender = std::make_unique<ShmSender>(end_setup(name, shape), area,
                                               entry(area, setup_.rank, name.index));
     const std::lock_guard lock(mutex_);
@@ -71,7 +77,7 @@ class Shm final : public Transport {
                       "are free; use fewer or smaller slots",
                       name.peer, bytes, area.size() - free_.load(), area.size()));
     }
-    claim(receivers_, name, "receiver");
+    receivers_.claim(name);
     const std::uint64_t offset = free_.fetch_add(bytes);
     const Block block = Block::at(area.data() + offset, shape);
     block.info->slots.store(shape.slots, std::memory_order_relaxed);
@@ -107,8 +113,6 @@ class Shm final : public Transport {
   }
 
  private:
-  using Claims = std::set<std::pair<int, int>>;
-
   std::uint64_t ranks() const noexcept { return setup_.endpoints.size(); }
   const Endpoint& endpoint(int rank) const noexcept {
     return setup_.endpoints[static_cast<std::size_t>(rank)];
@@ -127,13 +131,6 @@ class Shm final : public Transport {
           fmt::format("shm: a channel cannot have {} slots of {} bytes; legal are 1..{} of "
                       "{}..{}",
                       shape.slots, shape.slot_bytes, max_slots, inline_bytes, max_slot_bytes));
-    }
-  }
-
-  void claim(Claims& claims, const ChannelName& name, std::string_view end) {
-    if (!claims.emplace(name.peer, name.index).second) {
-      throw Error(Code::internal_error, fmt::format("shm: the {} of channel {}.{} was opened twice",
-                                                    end, name.peer, name.index));
     }
   }
 
@@ -166,8 +163,8 @@ class Shm final : public Transport {
   mutable std::mutex mutex_;         // of the senders, which statistics look at
   std::vector<ShmSender*> opened_senders_;
   std::vector<ShmReceiver*> opened_receivers_;
-  Claims senders_;
-  Claims receivers_;
+  Claims senders_{"shm", "sender"};
+  Claims receivers_{"shm", "receiver"};
   std::map<std::pair<int, int>, Partner> partners_;  // by peer and index
 };
 
@@ -177,6 +174,17 @@ std::uint64_t area_bytes(int ranks, int channels_per_rank, ChannelShape shape) {
   const auto count = static_cast<std::uint64_t>(ranks);
   return directory_bytes(count) +
          count * static_cast<std::uint64_t>(channels_per_rank) * Block::bytes(shape);
+}
+
+std::uint32_t parts_bytes(int ranks, std::uint32_t slots) noexcept {
+  constexpr std::uint64_t unit = ChannelShape::part_most;
+  const auto peers = static_cast<std::uint64_t>(std::max(ranks - 1, 1));
+  const std::uint64_t lines = lines_of(slots);
+  const std::uint64_t share = bytes_of_short_messages / (channels_of_short_messages * peers);
+  const std::uint64_t beside = std::min(share, (lines + 1) * page_bytes);  // small bodies and lines
+  const std::uint64_t most = std::max(lines, std::uint64_t{2});
+  return static_cast<std::uint32_t>(std::clamp((share - beside) / unit, std::uint64_t{2}, most) *
+                                    unit);
 }
 
 }  // namespace shm

@@ -18,6 +18,8 @@ namespace shm {
 /// How much area `channels` channels to each rank need. Memory is sparse, so being generous costs
 /// addresses only.
 std::uint64_t area_bytes(int ranks, int channels_per_rank, ChannelShape shape);
+/// See ChannelShape: so much that a rank of so many holds little before its first long message.
+std::uint32_t parts_bytes(int ranks, std::uint32_t slots) noexcept;
 
 }  // namespace shm
 }  // namespace khoro

@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
-#include <set>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "base/system.h"
+#include "transport/claims.h"
 #include "transport/tcp/connection.h"
 #include "transport/tcp/ends.h"
 #include "transport/tcp/readiness.h"
@@ -43,7 +43,7 @@ class Tcp final : public Transport {
 
   std::unique_ptr<Sender> open_sender(const ChannelName& name, ChannelShape shape) override {
     Connection& connection = check(name, shape);
-    claim(senders_, name, "sender");
+    senders_.claim(name);
     auto sender = std::make_unique<TcpSender>(connection, name.index, shape);
     const std::lock_guard lock(mutex_);
     slots_.push_back(&sender->slots());
@@ -52,7 +52,7 @@ class Tcp final : public Transport {
 
   std::unique_ptr<Receiver> open_receiver(const ChannelName& name, ChannelShape shape) override {
     Connection& connection = check(name, shape);
-    claim(receivers_, name, "receiver");
+    receivers_.claim(name);
     auto receiver = std::make_unique<TcpReceiver>(connection, name.index, shape);
     const std::lock_guard lock(mutex_);
     slots_.push_back(&receiver->slots());
@@ -98,8 +98,6 @@ class Tcp final : public Transport {
   }
 
  private:
-  using Claims = std::set<std::pair<int, int>>;
-
   Connection& check(const ChannelName& name, ChannelShape shape) const {
     if (name.peer < 0 || static_cast<std::size_t>(name.peer) >= connections_.size() ||
         !connections_[static_cast<std::size_t>(name.peer)])
@@ -113,19 +111,13 @@ class Tcp final : public Transport {
     return *connections_[static_cast<std::size_t>(name.peer)];
   }
 
-  static void claim(Claims& claims, const ChannelName& name, std::string_view end) {
-    if (!claims.emplace(name.peer, name.index).second)
-      throw Error(Code::internal_error, fmt::format("tcp: the {} of channel {}.{} was opened twice",
-                                                    end, name.peer, name.index));
-  }
-
   int rank_;
   Readiness readiness_;
   std::vector<std::unique_ptr<Connection>> connections_;  // by rank; null: none
   mutable std::mutex mutex_;                              // of the slots that statistics look at
   std::vector<const Slots*> slots_;
-  Claims senders_;
-  Claims receivers_;
+  Claims senders_{"tcp", "sender"};
+  Claims receivers_{"tcp", "receiver"};
 };
 
 }  // namespace
