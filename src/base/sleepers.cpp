@@ -98,9 +98,7 @@ void Sleepers::sleep(std::span<const Doorbell> doorbells, Time until) noexcept {
   polled[2 * count] = {sleeper.alarm ? sleeper.alarm->set.number() : -1, POLLIN, 0};
   const Time now = machine().now();
   if (!sleeper.alarm && needs_alarm(doorbells)) until = std::min(until, now + nap);
-  const auto left = std::max<Duration::rep>((until - now).count(), 0);
-  const timespec time{static_cast<time_t>(left / 1'000'000'000),
-                      static_cast<long>(left % 1'000'000'000)};
+  const timespec time = to_timespec(until - now);
   const int ready = ::ppoll(polled.get(), 1 + 2 * count, until == never ? nullptr : &time, nullptr);
   for (std::size_t i = 0; ready > 0 && i < count; ++i)
     if ((polled[i].revents & POLLIN) != 0) drain(polled[i].fd);

@@ -15,12 +15,6 @@
 namespace khoro {
 namespace {
 
-timespec to_timespec(Duration duration) noexcept {
-  const auto nanoseconds = std::max<Duration::rep>(duration.count(), 0);
-  return {static_cast<time_t>(nanoseconds / 1'000'000'000),
-          static_cast<long>(nanoseconds % 1'000'000'000)};
-}
-
 class Machine final : public System {
  public:
   Time now() const noexcept override {
