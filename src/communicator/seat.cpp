@@ -165,6 +165,7 @@ Introduction Seat::introduction() noexcept {
 }
 
 int Seat::arena() noexcept {
+  if (stripes_ > 0) return -1;
   arena_ = arena_to_share();
   return arena_ ? arena_->descriptor() : -1;
 }
@@ -188,12 +189,15 @@ std::unique_ptr<Communicator> Seat::join(Membership& membership, Stripes stripes
     const Doorbell doorbell(page.doorbell(), beside ? -1 : bell_of(peer, *anchors));
     members.push_back({&page, doorbell, page.identity().pid, beside});
     setup.endpoints.push_back({peer.rank, peer.process, peer.memory.number(), doorbell, {}});
-    if (const auto arena = arenas.find(peer.process); arena != arenas.end())
-      setup.endpoints.back().arena = arena->second.bytes();
-    setup.endpoints.back().private_memory = private_memory_of(page);
-    if (!stripes.empty())
+    Endpoint& endpoint = setup.endpoints.back();
+    if (!stripes.empty()) {
       for (const Descriptor& stripe : stripes[static_cast<std::size_t>(peer.rank)])
-        setup.endpoints.back().sockets.push_back(stripe.number());
+        endpoint.sockets.push_back(stripe.number());
+      continue;
+    }
+    if (const auto arena = arenas.find(peer.process); arena != arenas.end())
+      endpoint.arena = arena->second.bytes();
+    endpoint.private_memory = private_memory_of(page);
   }
 
   parts.identity = membership.communicator;

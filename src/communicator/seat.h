@@ -23,8 +23,8 @@ class Seat {
   /// Hands over the descriptor of the memory, to be shown to the others, without those of the
   /// process. Once.
   Introduction introduction() noexcept;
-  /// What this process shares with others of its callers' memory; -1 if it cannot. Where no rank is
-  /// in another process, nobody need ask. Borrowed.
+  /// What this process shares with others of its callers' memory; -1 if it cannot, or if messages
+  /// go over sockets. Where no rank is in another process, nobody need ask. Borrowed.
   int arena() noexcept;
   /// How many sockets this rank wants to each other one, and where it waits for them. Once.
   int stripes() const noexcept { return stripes_; }
