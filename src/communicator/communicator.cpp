@@ -86,22 +86,23 @@ void Communicator::finalize() {
   close();
 }
 
+Communicator::Held Communicator::held() const noexcept {
+  return {channel_area_offset, transport_->bytes_held(), plans_.scratch_bytes(),
+          kept_bytes_.load(std::memory_order_relaxed)};
+}
+
 Communicator::Statistics Communicator::statistics() const {
-  return {page_->calls(),
-          {channel_area_offset, transport_->bytes_held(), plans_.scratch_bytes(),
-           kept_bytes_.load(std::memory_order_relaxed)},
-          transport_->bytes_sent(),
-          std::string(transport_->name()),
+  return {page_->calls(), held(), transport_->bytes_sent(), std::string(transport_->name()),
           transport_->bytes_by_stripe()};
 }
 
 void Communicator::log_memory() const noexcept {
   if (!logs(LogLevel::info)) return;
-  const Statistics::Held held = statistics().held;
+  const Held all = held();
   log(LogLevel::info,
       "rank {}: held {} bytes at its end: {} for records, {} for channels, {} for partial results, "
       "{} for messages with tags",
-      rank(), held.all(), held.records, held.channels, held.partials, held.kept);
+      rank(), all.all(), all.records, all.channels, all.partials, all.kept);
 }
 
 void Communicator::run(const Call& call) {

@@ -160,16 +160,19 @@ class Communicator {
   /// Writes out what was recorded for the trace file. Thread-safe.
   void flush_trace() noexcept { timeline_.flush(); }
 
+  /// Memory with pages behind it that this rank owns.
+  struct Held {
+    std::uint64_t records = 0;   // the rank page
+    std::uint64_t channels = 0;  // messages on their way
+    std::uint64_t partials = 0;  // partial results
+    std::uint64_t kept = 0;      // messages with tags that are not received yet
+    std::uint64_t all() const noexcept { return records + channels + partials + kept; }
+  };
+  /// Thread-safe.
+  Held held() const noexcept;
+
   struct Statistics {
     std::uint64_t collectives = 0;  // begun
-    /// Memory with pages behind it that this rank owns.
-    struct Held {
-      std::uint64_t records = 0;   // the rank page
-      std::uint64_t channels = 0;  // messages on their way
-      std::uint64_t partials = 0;  // partial results
-      std::uint64_t kept = 0;      // messages with tags that are not received yet
-      std::uint64_t all() const noexcept { return records + channels + partials + kept; }
-    };
     Held held;
     std::uint64_t bytes_sent = 0;
     std::string transports;
