@@ -159,9 +159,9 @@ class ShmReceiver final : public Receiver {
   bool observed_ = false;  // message_ is the one at position_
   bool put_ = false;       // ... and fills the oldest window
   bool fetched_ = false;   // ... and was lent, though it lies here
+  bool part_ = false;      // ... and lies in the parts
   MessageHead expected_;
   std::byte* aimed_ = nullptr;  // where the next message is to be fetched to, if it is that
-  bool part_ = false;           // ... and lies in the parts
   Status status_ = Status::ok;
   std::vector<Offered> windows_;  // window k at k mod D
   std::uint64_t offered_ = 0;
