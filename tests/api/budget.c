@@ -12,8 +12,7 @@
 enum { page = 4096, kib = 1024, mib = 1024 * kib };
 
 static khoroStatistics_t ask(khoroComm_t comm) {
-  khoroStatistics_t statistics = KHORO_STATISTICS_INITIALIZER;
-  OK(khoroCommQuery(comm, &statistics));
+  const khoroStatistics_t statistics = statistics_of(comm);
   CHECK(statistics.bytesHeld == statistics.recordBytes + statistics.channelBytes +
                                     statistics.partialBytes + statistics.keptBytes);
   return statistics;

@@ -212,6 +212,12 @@ static inline void run_and_kill_rank_1(struct meeting_place* place, int ranks, r
     if (r != 1) check_exit(children[r]);
 }
 
+static inline khoroStatistics_t statistics_of(khoroComm_t comm) {
+  khoroStatistics_t statistics = KHORO_STATISTICS_INITIALIZER;
+  OK(khoroCommQuery(comm, &statistics));
+  return statistics;
+}
+
 static inline void run_in_child(void (*body)(void)) {
   const pid_t child = fork();
   CHECK(child >= 0);

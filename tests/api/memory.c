@@ -196,12 +196,6 @@ static void moves(khoroComm_t comm, int rank, int ranks) {
   OK(khoroMemFree(out));
 }
 
-static uint64_t bytes_sent(khoroComm_t comm) {
-  khoroStatistics_t statistics = KHORO_STATISTICS_INITIALIZER;
-  OK(khoroCommQuery(comm, &statistics));
-  return statistics.bytesSent;
-}
-
 /* What is read in place is not sent: messages of it, and what long reductions pass on; but for
  * those that are sent while the peer opens its end. */
 static void is_not_copied(khoroComm_t comm, int rank, int ranks) {
@@ -211,14 +205,14 @@ static void is_not_copied(khoroComm_t comm, int rank, int ranks) {
   const int reads = !transport || strcmp(transport, "shm") == 0;
   (void)ranks;
   OK(khoroAllReduce(data, data, count, khoroFloat32, khoroSum, comm, NULL)); /* opens channels */
-  uint64_t before = bytes_sent(comm);
+  uint64_t before = statistics_of(comm).bytesSent;
   if (rank == 0) OK(khoroSend(data, count, khoroFloat32, 1, comm, NULL));
   if (rank == 1) OK(khoroRecv(data, count, khoroFloat32, 0, comm, NULL));
-  CHECK(bytes_sent(comm) - before < bytes / 8 || (rank == 0 && !reads));
+  CHECK(statistics_of(comm).bytesSent - before < bytes / 8 || (rank == 0 && !reads));
   for (int in_place = 0; in_place < 2; ++in_place) {
-    before = bytes_sent(comm);
+    before = statistics_of(comm).bytesSent;
     OK(khoroAllReduce(data, in_place ? data : out, count, khoroFloat32, khoroSum, comm, NULL));
-    CHECK(bytes_sent(comm) - before < bytes / 8 || !reads);
+    CHECK(statistics_of(comm).bytesSent - before < bytes / 8 || !reads);
   }
   OK(khoroMemFree(data));
   OK(khoroMemFree(out));

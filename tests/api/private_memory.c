@@ -9,12 +9,6 @@
 enum { first_user = 54321, second_user = 54322 };
 static const size_t count = 1 << 16; /* of 32-bit numbers: short enough to be copied so */
 
-static uint64_t bytes_sent(khoroComm_t comm) {
-  khoroStatistics_t statistics = KHORO_STATISTICS_INITIALIZER;
-  OK(khoroCommQuery(comm, &statistics));
-  return statistics.bytesSent;
-}
-
 /* Who is root may read everything: nobody here is. */
 static void become(uid_t real, uid_t effective) {
   CHECK(setresuid(real, effective, effective) == 0);
@@ -24,7 +18,7 @@ static void become(uid_t real, uid_t effective) {
 /* Sends both ways, apart and at a time; says what the kernel has not copied. */
 static uint64_t exchange(khoroComm_t comm, int rank) {
   int32_t *in = malloc(4 * count), *out = malloc(4 * count);
-  const uint64_t before = bytes_sent(comm);
+  const uint64_t before = statistics_of(comm).bytesSent;
   for (int round = 0; round < 4; ++round) {
     for (size_t i = 0; i < count; ++i) in[i] = (int32_t)(i * 31 + (size_t)(rank * 7 + round));
     memset(out, 0, 4 * count);
@@ -44,7 +38,7 @@ static uint64_t exchange(khoroComm_t comm, int rank) {
   }
   free(in);
   free(out);
-  return bytes_sent(comm) - before;
+  return statistics_of(comm).bytesSent - before;
 }
 
 static struct meeting_place* place;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Settings of the environment: a forced algorithm, a given plan, and values that are refused with
  * words. */
-#include "values.h"
+#include "collective_cases.h"
 
 static char lines[1 << 16];
 static pthread_mutex_t lines_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -14,13 +14,7 @@ static void keep_line(void* context, int level, const char* line) {
 }
 
 static void sum_is_right(khoroComm_t comm, int rank, int ranks) {
-  enum { count = 5000 };
-  float *in = guarded(count * 4), *out = guarded(count * 4), *expected = guarded(count * 4);
-  fill(in, khoroFloat32, count, rank, 0);
-  for (size_t i = 0; i < count; ++i) store_reduced(expected, khoroFloat32, i, ranks, khoroSum, i);
-  OK(khoroAllReduce(in, out, count, khoroFloat32, khoroSum, comm, NULL));
-  check_equal(out, expected, khoroFloat32, count, "allreduce");
-  release(in, count * 4), release(out, count * 4), release(expected, count * 4);
+  allreduce_case(comm, rank, ranks, khoroFloat32, khoroSum, 5000);
 }
 
 static void forced_algorithms(void) {

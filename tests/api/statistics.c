@@ -4,8 +4,7 @@
 #include "check.h"
 
 static khoroStatistics_t ask(khoroComm_t comm) {
-  khoroStatistics_t statistics = KHORO_STATISTICS_INITIALIZER;
-  OK(khoroCommQuery(comm, &statistics));
+  const khoroStatistics_t statistics = statistics_of(comm);
   const char* const forced = getenv("KHORO_TRANSPORT");
   CHECK(strcmp(statistics.transports, forced ? forced : "shm") == 0);
   return statistics;

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ranks of one machine over TCP: what settings choose, refuse and count, and that nothing is lost
  * when a rank leaves. */
-#include "values.h"
+#include "collective_cases.h"
 
 #include <stddef.h>
 #include <sys/socket.h>
-
-static khoroStatistics_t ask(khoroComm_t comm) {
-  khoroStatistics_t statistics = KHORO_STATISTICS_INITIALIZER;
-  OK(khoroCommQuery(comm, &statistics));
-  return statistics;
-}
 
 static int inet_sockets(void) {
   int count = 0;
@@ -23,24 +17,15 @@ static int inet_sockets(void) {
   return count;
 }
 
-static void sum_is_right(khoroComm_t comm, int rank, int ranks, size_t count) {
-  float *in = guarded(count * 4), *out = guarded(count * 4), *expected = guarded(count * 4);
-  fill(in, khoroFloat32, count, rank, 0);
-  for (size_t i = 0; i < count; ++i) store_reduced(expected, khoroFloat32, i, ranks, khoroSum, i);
-  OK(khoroAllReduce(in, out, count, khoroFloat32, khoroSum, comm, NULL));
-  check_equal(out, expected, khoroFloat32, count, "allreduce");
-  release(in, count * 4), release(out, count * 4), release(expected, count * 4);
-}
-
 static void stripes_are_counted(khoroComm_t comm, int rank, int ranks) {
-  const khoroStatistics_t fresh = ask(comm);
+  const khoroStatistics_t fresh = statistics_of(comm);
   CHECK(strcmp(fresh.transports, "tcp") == 0);
   CHECK(fresh.stripes == 3 && fresh.bytesSent == 0);
-  sum_is_right(comm, rank, ranks, 1);
-  const khoroStatistics_t small = ask(comm);
+  allreduce_case(comm, rank, ranks, khoroFloat32, khoroSum, 1);
+  const khoroStatistics_t small = statistics_of(comm);
   CHECK(small.stripeBytes[0] > 0 && small.stripeBytes[1] == 0); /* too small to be cut */
-  sum_is_right(comm, rank, ranks, 1 << 20);
-  const khoroStatistics_t now = ask(comm);
+  allreduce_case(comm, rank, ranks, khoroFloat32, khoroSum, 1 << 20);
+  const khoroStatistics_t now = statistics_of(comm);
   uint64_t all = 0;
   for (int i = 0; i < 16; ++i) all += now.stripeBytes[i];
   CHECK(all == now.bytesSent);
@@ -57,13 +42,13 @@ static void stripes_are_counted(khoroComm_t comm, int rank, int ranks) {
 static void is_right(khoroComm_t comm, int rank, int ranks) {
   CHECK(inet_sockets() > 0);
   for (size_t count = 1; count < 1 << 20; count = count * 5 + 1)
-    sum_is_right(comm, rank, ranks, count);
+    allreduce_case(comm, rank, ranks, khoroFloat32, khoroSum, count);
 }
 
 static void needs_no_socket(khoroComm_t comm, int rank, int ranks) {
-  sum_is_right(comm, rank, ranks, 100);
+  allreduce_case(comm, rank, ranks, khoroFloat32, khoroSum, 100);
   CHECK(inet_sockets() == 0);
-  CHECK(ask(comm).stripes == 0);
+  CHECK(statistics_of(comm).stripes == 0);
 }
 
 /* The sender has left, and its process has ended, before the receiver looks. */
