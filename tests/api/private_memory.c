@@ -119,6 +119,7 @@ static void run(uid_t user_of_rank_1, int hidden, rank_body body) {
     become(rank == 1 ? user_of_rank_1 : first_user, first_user);
     if (rank == 1 && hidden) CHECK(prctl(PR_SET_DUMPABLE, 0) == 0);
     khoroComm_t comm = join_at(place, 2, rank);
+    exchange(comm, rank); /* what is sent while the peer opens its end is copied */
     body(comm, rank, 2);
     OK(khoroCommDestroy(comm));
     exit(0);
