@@ -77,7 +77,7 @@ struct Verdict {
     int rank = -1;
     int chunk = -1;
     /// Of a race: two steps that nothing orders. The fault shows when the first has ended before
-    /// the second begins.
+    /// the second begins; or, if other steps race too and do the harm, perhaps the other way round.
     std::vector<StepAt> witness;
     /// Of a race, what comes of it in the other order.
     Outcome outcome;

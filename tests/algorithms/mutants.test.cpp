@@ -142,12 +142,15 @@ TEST_CASE("a lane that does not wait for its token is a race, whichever lane com
     const Verdict verdict = verify(mutant.plan, {.slots = mutant.slots});
     REQUIRE(verdict.found);
     CHECK(name(verdict.found->fault) == "race");
-    REQUIRE(verdict.found->witness.size() == 2);
-    // The reader of the joined value goes before its writer.
-    CHECK(verdict.found->witness[0].lane == 1);
-    CHECK(verdict.found->witness[1].lane == 0);
-    CHECK(verdict.found->witness[0].rank == verdict.found->witness[1].rank);
+    const std::vector<StepAt>& witness = verdict.found->witness;
+    REQUIRE(witness.size() == 2);
+    CHECK(witness[0].rank == witness[1].rank);
+    CHECK(witness[0].lane != witness[1].lane);
     ++races;
+    if (plan.algorithm != "double-tree") return;
+    // The reader of the joined value goes before its writer.
+    CHECK(witness[0].lane == 1);
+    CHECK(witness[1].lane == 0);
   };
   for (int ranks = 2; ranks <= 16; ++ranks) for_every_mutant(ranks, look, has_tokens);
   CHECK(races > 50);

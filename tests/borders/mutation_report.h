@@ -131,7 +131,8 @@ class MutationReport {
     if (found.witness.size() == 2) options.order = {{found.witness[0], found.witness[1]}};
     const Observation seen(mutant.plan, options);
     ++runs_;
-    const bool agree = found.fault == Fault::race ? shows_race(found.outcome, seen)
+    const bool agree = found.fault == Fault::race ? shows_race(found.outcome, seen) ||
+                                                        shows_otherwise(mutant, found, options)
                                                   : same(found.outcome, seen.outcome());
     if (!agree || !seen.intact())
       differ(mutant, options,
@@ -157,6 +158,16 @@ class MutationReport {
            std::any_of(wrong.begin(), wrong.end(), [&](const Outcome::Chunk& chunk) {
              return std::count(foretold.wrong.begin(), foretold.wrong.end(), chunk) > 0;
            });
+  }
+
+  /// Where steps race with several others, what was foretold may be the harm of another race, and
+  /// this one does it in the other order.
+  bool shows_otherwise(const Mutant& mutant, const Verdict::Found& found, TrialOptions options) {
+    if (!options.order) return false;
+    std::swap(options.order->first, options.order->second);
+    const Observation seen(mutant.plan, options);
+    ++runs_;
+    return seen.intact() && shows_race(found.outcome, seen);
   }
 
   std::string title(const Mutant& mutant) const { return title_ + " " + mutant.description; }
