@@ -123,6 +123,7 @@ struct Pair {
 };
 
 inline void check_payloads(const Subject& subject, Spaces spaces) {
+  INFO(__func__);
   Pair pair(subject, spaces);
   CHECK(pair.sender->payload_limit() == pair.shape.slot_bytes);
   std::uint64_t number = 0;
@@ -149,6 +150,7 @@ inline void check_payloads(const Subject& subject, Spaces spaces) {
 
 /// Every slot keeps what was put into it until its release, for whole rounds of the ring.
 inline void check_credit(const Subject& subject, std::uint32_t slots, std::size_t bytes) {
+  INFO(__func__);
   Pair pair(subject, Spaces::apart, {.slots = slots, .slot_bytes = 4096});
   const std::uint64_t capacity = pair.send_all(bytes);
   CHECK(capacity >= slots);
@@ -175,6 +177,7 @@ inline void check_credit(const Subject& subject, std::uint32_t slots, std::size_
 }
 
 inline void check_room_is_kept(const Subject& subject) {
+  INFO(__func__);
   Pair pair(subject, Spaces::apart);
   for (const std::size_t bytes : sizes) {
     std::byte* room = pair.acquire(bytes);
@@ -188,6 +191,7 @@ inline void check_room_is_kept(const Subject& subject) {
 }
 
 inline void check_mismatch(const Subject& subject) {
+  INFO(__func__);
   Pair pair(subject, Spaces::apart);
   pair.send(8);
   pair.observe();
@@ -197,6 +201,7 @@ inline void check_mismatch(const Subject& subject) {
 }
 
 inline void check_references(const Subject& subject, Spaces spaces) {
+  INFO(__func__);
   Pair pair(subject, spaces);
   const std::size_t limit = pair.sender->payload_limit();
   std::byte* const data = pair.memory(0, limit);
@@ -230,6 +235,7 @@ inline void check_references(const Subject& subject, Spaces spaces) {
 
 /// Memory that was lent is seen as it was until it is back, however much is under way.
 inline void check_lending(const Subject& subject, Spaces spaces) {
+  INFO(__func__);
   Pair pair(subject, spaces);
   const std::size_t bytes = pair.sender->payload_limit();
   std::vector<std::byte*> rooms(2 * pair.shape.slots);
@@ -257,6 +263,7 @@ inline void check_lending(const Subject& subject, Spaces spaces) {
 
 /// Puts and sends of one channel stay in order, and each put fills the oldest window.
 inline void check_windows(const Subject& subject, Spaces spaces) {
+  INFO(__func__);
   Pair pair(subject, spaces, {.slots = 4, .slot_bytes = 4096});
   std::vector<std::byte*> rooms(4);
   for (std::byte*& room : rooms) room = pair.memory(1, 4096);
@@ -295,6 +302,7 @@ inline void check_windows(const Subject& subject, Spaces spaces) {
 
 /// A message comes where it was wanted if it is the expected one, else as always.
 inline void check_aims(const Subject& subject, Spaces spaces) {
+  INFO(__func__);
   Pair pair(subject, spaces);
   if (!pair.receiver->aims()) return;  // an ability that a transport may lack
   std::vector<std::byte> wanted(65'536 + 1);
@@ -332,6 +340,7 @@ inline void check_aims(const Subject& subject, Spaces spaces) {
 
 /// Memory that is named while a message waits is for that one, not for those behind it.
 inline void check_aim_at_what_has_come(const Subject& subject) {
+  INFO(__func__);
   Pair pair(subject, Spaces::apart);
   constexpr std::size_t bytes = 1'000;
   std::vector<std::vector<std::byte>> wanted(4, std::vector<std::byte>(bytes));
@@ -348,6 +357,7 @@ inline void check_aim_at_what_has_come(const Subject& subject) {
 }
 
 inline void check_opening(const Subject& subject) {
+  INFO(__func__);
   const ChannelShape shape;
   Arenas arenas(2, 16 << 20, Spaces::apart);
   const auto left = subject.make(arenas.setup(0));
@@ -416,6 +426,7 @@ inline bool play(const Subject& subject, const Arenas& arenas, int rank, std::ui
 }
 
 inline void check_threads(const Subject& subject, Spaces spaces, std::uint64_t rounds = 20'000) {
+  INFO(__func__);
   const Arenas arenas(2, 16 << 20, spaces);
   bool fine = false;
   std::thread thread([&] { fine = play(subject, arenas, 1, rounds); });
@@ -425,6 +436,7 @@ inline void check_threads(const Subject& subject, Spaces spaces, std::uint64_t r
 }
 
 inline void check_processes(const Subject& subject, std::uint64_t rounds = 20'000) {
+  INFO(__func__);
   const Arenas arenas(2, 16 << 20, Spaces::apart);
   test::Child child([&] { return play(subject, arenas, 1, rounds) ? 0 : 1; });
   CHECK(play(subject, arenas, 0, rounds));
