@@ -144,7 +144,7 @@ void add_choices(CLI::App& app, Options& options, int& average) {
   app.add_option_function<std::string>(
          "--transport",
          [](const std::string& name) { ::setenv("KHORO_TRANSPORT", name.c_str(), 1); },
-         "what carries the messages: sets KHORO_TRANSPORT, shm or tcp (auto)")
+         "what carries the messages: sets KHORO_TRANSPORT (auto)")
       ->type_name("NAME");
   app.add_option_function<int>(
          "-R,--local_register", [&options](int value) { options.registers = value == 1; },
