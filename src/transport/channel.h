@@ -61,6 +61,7 @@ class Sender {
   /// Makes the acquired message visible and rings the receiver's doorbell if it sleeps. The payload
   /// is head.bytes from the room that try_acquire gave.
   virtual void publish(const MessageHead& head) noexcept = 0;
+  /// The slot_bytes of the channel's shape.
   virtual std::size_t payload_limit() const noexcept = 0;
   /// Has all D slots used for messages that are not small (see ChannelShape), from now on. Before
   /// that some transports save memory, and have less room for those, but for two.

@@ -84,7 +84,7 @@ struct ChannelShape {
 
 /// A transport as one rank of one communicator uses it: opens the ends of channels over descriptors
 /// that were connected and authenticated by others. Both ends of a channel are opened with the same
-/// shape, in any order, and either may be used at once.
+/// shape, in any order, and either may be used at once. One thread at a time uses it and its ends.
 class Transport {
  public:
   virtual ~Transport() = default;
