@@ -80,26 +80,26 @@ std::uint64_t collective_at_issue(std::span<const Reading> readings,
 }
 
 /// What is said of some ranks because of others, by rank.
-using Blame = std::map<int, std::pair<Verdict, std::string>>;
+using Blame = std::map<int, std::pair<RankVerdict, std::string>>;
 
 Blame blame(const Peers& peers, std::uint64_t at_issue, const std::optional<Cause>& cause) {
   Blame blame;
-  for (const int rank : odd_ranks(peers, at_issue)) blame[rank].first = Verdict::mismatch;
+  for (const int rank : odd_ranks(peers, at_issue)) blame[rank].first = RankVerdict::mismatch;
   if (!cause || cause->culprit < 0 || cause->culprit >= peers.ranks()) return blame;
   const int culprit = cause->culprit;
-  if (cause->code == Code::aborted) blame[culprit].first = Verdict::aborted;
-  if (cause->code == Code::revoked) blame[culprit].first = Verdict::revoked;
+  if (cause->code == Code::aborted) blame[culprit].first = RankVerdict::aborted;
+  if (cause->code == Code::revoked) blame[culprit].first = RankVerdict::revoked;
   if (cause->code != Code::mismatch || !blame.empty()) return blame;
   for (int rank = 0; rank < peers.ranks(); ++rank)
     if (compare_messages(peers, culprit, rank, cause->operation, cause->tag))
-      blame[culprit].first = blame[rank].first = Verdict::mismatch;
+      blame[culprit].first = blame[rank].first = RankVerdict::mismatch;
   if (const auto held_back = find_held_back(peers, culprit); blame.empty() && held_back)
-    blame[culprit] = {Verdict::cycle,
+    blame[culprit] = {RankVerdict::cycle,
                       fmt::format("waits for rank {}", held_back->waits.signature.peer)};
   // Only now, when the ranks have found it: seen from outside once, it may be an old picture.
   if (blame.empty())
     for (const Wait& wait : find_cycle(peers, culprit).waits)
-      blame[wait.rank] = {Verdict::cycle, fmt::format("waits for rank {}", wait.peer)};
+      blame[wait.rank] = {RankVerdict::cycle, fmt::format("waits for rank {}", wait.peer)};
   return blame;
 }
 
@@ -141,7 +141,7 @@ auto words_of(const RankAccount& account) {
 
 }  // namespace
 
-std::string_view name(Verdict verdict) noexcept {
+std::string_view name(RankVerdict verdict) noexcept {
   constexpr std::string_view names[] = {
       "between calls", "in a call",  "has left", "has not called", "aborted",
       "revoked",       "in a cycle", "mismatch", "stopped",        "dead"};
@@ -165,18 +165,18 @@ std::vector<RankAccount> account_for(std::span<const Sighting> ranks,
     account.finished = text_of(reading.finished);
     account.under_way = text_of(reading.under_way);
     if (rank.process == ProcessState::ended && !reading.left && !reading.gave_up) {
-      account.verdict = Verdict::dead;
+      account.verdict = RankVerdict::dead;
       account.detail = rank.end;
     } else if (rank.process == ProcessState::stopped) {
-      account.verdict = Verdict::stopped;
+      account.verdict = RankVerdict::stopped;
     } else if (const auto found = blamed.find(rank.rank); found != blamed.end()) {
       std::tie(account.verdict, account.detail) = found->second;
     } else if (reading.left) {
-      account.verdict = Verdict::left;
+      account.verdict = RankVerdict::left;
     } else if (!reading.under_way.empty()) {
-      account.verdict = Verdict::in_call;
+      account.verdict = RankVerdict::in_call;
     } else if (account.detail = call_lacking(rank, ranks, readings); !account.detail.empty()) {
-      account.verdict = Verdict::not_called;
+      account.verdict = RankVerdict::not_called;
     }
   }
   return accounts;
@@ -208,22 +208,22 @@ std::string headline(std::span<const RankGroup> groups) {
   const std::string ranks = ranks_in_words(worst.ranks);
   const bool one = worst.ranks.size() == 1;
   switch (worst.account.verdict) {
-    case Verdict::dead:
-    case Verdict::stopped:
-    case Verdict::between_calls:
-    case Verdict::in_call:
+    case RankVerdict::dead:
+    case RankVerdict::stopped:
+    case RankVerdict::between_calls:
+    case RankVerdict::in_call:
       return fmt::format("{} {} {}", ranks, one ? "is" : "are", name(worst.account.verdict));
-    case Verdict::mismatch:
+    case RankVerdict::mismatch:
       return ranks + (one ? " made another call than most" : " made calls that differ");
-    case Verdict::not_called:
+    case RankVerdict::not_called:
       return fmt::format("{} {} not called {}", ranks, one ? "has" : "have", worst.account.detail);
-    case Verdict::cycle:
+    case RankVerdict::cycle:
       return ranks + (one ? " waits for a message behind one that it has no room to keep"
                           : " wait for each other in a cycle");
-    case Verdict::aborted:
-    case Verdict::revoked:
+    case RankVerdict::aborted:
+    case RankVerdict::revoked:
       return fmt::format("{} {} the communicator", ranks, name(worst.account.verdict));
-    case Verdict::left:
+    case RankVerdict::left:
       break;
   }
   return fmt::format("{} {} left the communicator", ranks, one ? "has" : "have");
@@ -236,9 +236,9 @@ std::vector<std::string> lines_of(std::span<const RankGroup> groups) {
     lines.push_back(fmt::format(
         "{}{}: {}{}{}; last finished: {}; not finished: {}", ranks_in_words(each.ranks),
         account.pid == 0 ? "" : fmt::format(" (process {})", account.pid), name(account.verdict),
-        account.detail.empty()                   ? ""
-        : account.verdict == Verdict::not_called ? " "
-                                                 : ", ",
+        account.detail.empty()                       ? ""
+        : account.verdict == RankVerdict::not_called ? " "
+                                                     : ", ",
         account.detail, account.finished, account.under_way));
   }
   return lines;

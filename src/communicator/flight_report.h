@@ -16,7 +16,7 @@
 namespace khoro {
 
 /// What became of a rank, the worst last. Of several ranks with the worst, all are to blame.
-enum class Verdict : std::uint8_t {
+enum class RankVerdict : std::uint8_t {
   between_calls,
   in_call,
   left,        // the communicator, in order
@@ -29,7 +29,7 @@ enum class Verdict : std::uint8_t {
   dead,
 };
 /// "between calls", "in a call", ...
-std::string_view name(Verdict verdict) noexcept;
+std::string_view name(RankVerdict verdict) noexcept;
 
 enum class ProcessState : std::uint8_t { runs, stopped, ended };
 
@@ -51,7 +51,7 @@ struct RankAccount {
   /// and direction: "#2 khoroSend(5 x khoroInt32, to rank 1)".
   std::string finished;   // the last collective, and the last send or receive
   std::string under_way;  // begun and not finished, of which a group has several
-  Verdict verdict = Verdict::between_calls;
+  RankVerdict verdict = RankVerdict::between_calls;
   std::string detail;    // of the verdict; may be empty
   bool gave_up = false;  // it knows that the communicator has failed: its calls return why
 };

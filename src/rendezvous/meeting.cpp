@@ -277,7 +277,7 @@ void Meeting::left(Visitor& visitor, Time now) {
        now);
 }
 
-void Meeting::refuse(Visitor& visitor, const Refusal& refusal, Time now) {
+void Meeting::refuse(Visitor& visitor, const Rejection& refusal, Time now) {
   audit(visitor, refusal.cause);
   if (!refusal.answered) {
     visitor.stage = Visitor::Stage::gone;

@@ -61,7 +61,7 @@ class Meeting {
   void seat(Visitor& visitor, Time now);
   std::optional<Failure> disagreement(const Visitor& visitor) const;
   void left(Visitor& visitor, Time now);
-  void refuse(Visitor& visitor, const Refusal& refusal, Time now);
+  void refuse(Visitor& visitor, const Rejection& refusal, Time now);
   void audit(const Visitor& visitor, const std::string& cause);
   void distribute(Time now);
   bool send_members(Visitor& visitor, Time now);

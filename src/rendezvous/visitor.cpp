@@ -14,10 +14,10 @@ namespace {
 constexpr std::int64_t most_milliseconds = 7 * 24 * 3'600'000ll;
 constexpr std::uint32_t most_ranks = 1 << 20;
 
-Refusal junk(std::string cause) { return {Code::invalid_argument, std::move(cause), false}; }
-Refusal wrong(std::string cause) { return {Code::invalid_argument, std::move(cause), true}; }
+Rejection junk(std::string cause) { return {Code::invalid_argument, std::move(cause), false}; }
+Rejection wrong(std::string cause) { return {Code::invalid_argument, std::move(cause), true}; }
 
-std::optional<Refusal> take_hello(Visitor& visitor, const UniqueId& id, const Frame& frame) {
+std::optional<Rejection> take_hello(Visitor& visitor, const UniqueId& id, const Frame& frame) {
   if (frame.kind != FrameKind::hello) return junk("its first frame is no greeting");
   if (!frame.speaks_our_version())
     return wrong(
@@ -39,7 +39,7 @@ std::optional<Refusal> take_hello(Visitor& visitor, const UniqueId& id, const Fr
   return {};
 }
 
-std::optional<Refusal> take_proof(Visitor& visitor, const UniqueId& id, const Frame& frame) {
+std::optional<Rejection> take_proof(Visitor& visitor, const UniqueId& id, const Frame& frame) {
   if (frame.kind != FrameKind::joiner_proof || frame.length != sizeof(Proof))
     return junk("it proves nothing");
   Digest expected = joiner_proof(id.key, visitor.hello, visitor.challenge);
@@ -51,8 +51,8 @@ std::optional<Refusal> take_proof(Visitor& visitor, const UniqueId& id, const Fr
   return {};
 }
 
-std::optional<Refusal> seat_for(Visitor& visitor, std::uint32_t rank, std::uint32_t ranks,
-                                std::int64_t milliseconds) {
+std::optional<Rejection> seat_for(Visitor& visitor, std::uint32_t rank, std::uint32_t ranks,
+                                  std::int64_t milliseconds) {
   if (static_cast<int>(rank) != visitor.rank) return wrong("it changed its rank");
   if (ranks > most_ranks || rank >= ranks)
     return wrong(fmt::format("there is no rank {} among {} ranks", rank, ranks));
@@ -63,8 +63,8 @@ std::optional<Refusal> seat_for(Visitor& visitor, std::uint32_t rank, std::uint3
   return {};
 }
 
-std::optional<Refusal> take_introduction(Visitor& visitor, const Frame& frame,
-                                         std::vector<Descriptor> descriptors) {
+std::optional<Rejection> take_introduction(Visitor& visitor, const Frame& frame,
+                                           std::vector<Descriptor> descriptors) {
   if (frame.kind == FrameKind::declined && frame.length == sizeof(Declined)) {
     auto declined = frame.as<Declined>();
     visitor.declines = true;
@@ -93,9 +93,9 @@ std::optional<Refusal> take_introduction(Visitor& visitor, const Frame& frame,
 
 }  // namespace
 
-std::optional<Refusal> take_handshake_frame(Visitor& visitor, const UniqueId& id,
-                                            const Frame& frame,
-                                            std::vector<Descriptor> descriptors) {
+std::optional<Rejection> take_handshake_frame(Visitor& visitor, const UniqueId& id,
+                                              const Frame& frame,
+                                              std::vector<Descriptor> descriptors) {
   if (!frame.plausible()) return junk("it sent what is no frame of the rendezvous");
   switch (visitor.stage) {
     case Visitor::Stage::hello:

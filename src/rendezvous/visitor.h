@@ -61,7 +61,7 @@ struct Visitor {
 };
 
 /// Why a visitor is sent away.
-struct Refusal {
+struct Rejection {
   Code code;
   std::string cause;
   /// Junk gets no answer; what a joiner of good will did wrong is told.
@@ -70,9 +70,9 @@ struct Refusal {
 
 /// Takes the next frame of a half-open visitor and moves it on, up to and including its text; its
 /// answers are queued. Descriptors that came with the frame are taken over.
-std::optional<Refusal> take_handshake_frame(Visitor& visitor, const UniqueId& id,
-                                            const Frame& frame,
-                                            std::vector<Descriptor> descriptors);
+std::optional<Rejection> take_handshake_frame(Visitor& visitor, const UniqueId& id,
+                                              const Frame& frame,
+                                              std::vector<Descriptor> descriptors);
 
 /// Queues a failure, in as many frames as its text needs.
 void queue_failure(Visitor& visitor, Code code, std::string_view text);

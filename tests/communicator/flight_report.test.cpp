@@ -182,7 +182,7 @@ TEST_CASE("of many sends and receives under way the first are shown", "[communic
   for (std::uint64_t number = 1; number <= 300; ++number)
     ranks.message(0, CallKind::recv, 1, number);
   const auto accounts = account_for(ranks.seen, {});
-  CHECK(accounts[0].verdict == Verdict::in_call);
+  CHECK(accounts[0].verdict == RankVerdict::in_call);
   CHECK(accounts[0].under_way ==
         "#45 khoroRecv(4 x khoroInt32, from rank 1), #46 khoroRecv(4 x khoroInt32, from rank 1), "
         "#47 khoroRecv(4 x khoroInt32, from rank 1) and 253 more");

@@ -181,7 +181,7 @@ std::vector<std::string> FlightRecorder::report(Shown shown, const Ends& ends) {
   const auto nothing_wrong = [shown](const Account& account) {
     return shown == Shown::failed && !account.failure &&
            std::none_of(account.members.begin(), account.members.end(),
-                        [](const RankAccount& rank) { return rank.verdict == Verdict::dead; });
+                        [](const RankAccount& rank) { return rank.verdict == RankVerdict::dead; });
   };
   std::erase_if(accounts, nothing_wrong);
   std::stable_partition(accounts.begin(), accounts.end(),

@@ -38,7 +38,7 @@ std::string calendar(std::int64_t seconds) {
 
 ordered_json describe(const RankAccount& rank) {
   // A report is of the moment of the failure; this is of now.
-  const bool over = rank.verdict == Verdict::in_call && rank.gave_up;
+  const bool over = rank.verdict == RankVerdict::in_call && rank.gave_up;
   const std::string_view verdict = over ? "failed in a call" : name(rank.verdict);
   return {{"rank", rank.rank},          {"pid", rank.pid},     {"verdict", verdict},
           {"detail", rank.detail},      {"calls", rank.calls}, {"last_finished", rank.finished},
