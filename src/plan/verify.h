@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "plan/diagnostic.h"
+#include "base/diagnostic.h"
 #include "plan/program.h"
 
 namespace khoro {
