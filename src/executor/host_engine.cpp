@@ -153,7 +153,7 @@ void HostEngine::reshape(const CallArguments& call) {
   dtype_ = call.dtype;
   reduction_ = call.reduction;
   blocks_ = call.blocks;
-  grid_ = Grid({collective_, image_.chunks, count_, element, limit, blocks_});
+  grid_ = Grid({collective_, image_.chunks, count_, element, limit, blocks_, &image_.weights});
   tiles_ = grid_.tiles();
   if (tiles_ == 0 && passes_empty_) tiles_ = 1;
   room_ = limit;

@@ -7,6 +7,7 @@
 
 #include "plan/collective.h"
 #include "plan/step.h"
+#include "plan/weights.h"
 
 namespace khoro {
 
@@ -36,9 +37,9 @@ struct Blocks {
 ///
 /// A block is the whole vector, or one of its Collective::blocks(), of `count` elements. A tile
 /// takes the same sub-range of every block; within it each block's chunks are cut at multiples of
-/// 128 bytes, as evenly as that allows. Chunks may be empty. The number of tiles depends only on
-/// what all ranks know alike; a call of count 0 has none, a barrier one. Where blocks are local
-/// each has tiles of its own, and the call those of the longest.
+/// 128 bytes, as evenly as that allows, or by the weights of the plan. Chunks may be empty. The
+/// number of tiles depends only on what all ranks know alike; a call of count 0 has none, a barrier
+/// one. Where blocks are local each has tiles of its own, and the call those of the longest.
 class Grid {
  public:
   struct Request {
@@ -48,6 +49,7 @@ class Grid {
     std::size_t element_bytes = 1;   // of the dtype
     std::size_t chunk_limit = 1;     // most elements of one chunk in one tile, at least 1
     const Blocks* blocks = nullptr;  // in place of the count; borrowed as long as the grid is used
+    const Weights* weights = nullptr;  // null or empty: chunks are alike; borrowed, too
   };
   struct Piece {
     std::size_t first = 0;  // element of the buffer
@@ -67,8 +69,13 @@ class Grid {
 
  private:
   Block block(Buffer buffer, std::size_t index) const noexcept;
+  /// Where part `part` of `granules` in a block begins.
+  std::size_t cut(std::size_t granules, std::size_t part) const noexcept;
+  /// The most granules of a block of which no part has more than `limit`.
+  std::size_t most_granules(std::size_t limit) const noexcept;
   std::size_t tiles_of_blocks() const noexcept;
 
+  const Weights* weights_ = nullptr;
   const Blocks* unequal_ = nullptr;
   int blocks_ = 1;
   int chunks_per_block_ = 1;

@@ -65,6 +65,7 @@ std::uint64_t word(const Stage& stage, int half) noexcept {
 std::uint64_t program_hash(const Image& image) noexcept {
   std::uint64_t hash = combine(image.stages.size(), image.lanes.size());
   for (const Image::Range& lane : image.lanes) hash = combine(hash, lane.last);
+  for (std::size_t i = 0; i < image.weights.size(); ++i) hash = combine(hash, image.weights.of(i));
   for (int count : image.token_counts) hash = combine(hash, static_cast<std::uint64_t>(count));
   for (const Stage& stage : image.stages)
     hash = combine(combine(hash, word(stage, 0)), word(stage, 1));
@@ -76,6 +77,7 @@ std::uint64_t program_hash(const Image& image) noexcept {
 Image flatten(const Plan& plan, int rank) {
   Image image;
   image.chunks = plan.chunks;
+  image.weights = plan.weights;
   image.widest_message = plan.widest_message;
   image.lends_in_place = plan.lends_in_place;
   PortIndex ports(image.ports);

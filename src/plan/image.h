@@ -31,6 +31,7 @@ struct Image {
   /// For each stage with a channel its index in `ports`; 0 elsewhere.
   std::vector<std::uint32_t> port_of_stage;
   int chunks = 1;
+  Weights weights;
   int scratch_chunks = 0;
   /// Of the plan, not of this program: the same on all ranks.
   int widest_message = 1;

@@ -17,6 +17,8 @@ namespace {
 constexpr int most_ranks = 65'536;
 /// Chunks of all ranks together: what a proof of the plan has to hold.
 constexpr std::int64_t most_cells = 1 << 24;
+/// Sums of all fit into 32 bits.
+constexpr int most_weight = 256;
 constexpr int most_token_count = 65'536;
 constexpr std::size_t most_diagnostics = 16;
 
@@ -164,6 +166,9 @@ void Parser::header(Words& words) {
   if (plan_.chunks % collective.blocks() != 0)
     throw Refusal{fmt::format("chunks {}: must be a multiple of the {} ranks", plan_.chunks,
                               collective.ranks)};
+  if (words.take("weights"))
+    for (int part = 0; part < plan_.chunks / collective.blocks(); ++part)
+      plan_.weights.add(static_cast<std::uint32_t>(words.number("weights", 1, most_weight)));
   if (collective.has_root()) {
     words.expect("root");
     collective.root = words.number("root", 0, collective.ranks - 1);

@@ -68,6 +68,12 @@ void print_stage(Out out, const Stage& stage, int lane, const std::vector<Token>
     print_token(out, stage.token(), tokens);
 }
 
+std::string weights_text(const Weights& weights) {
+  std::string text = weights.empty() ? "" : " weights";
+  for (std::size_t i = 0; i < weights.size(); ++i) text += fmt::format(" {}", weights.of(i));
+  return text;
+}
+
 }  // namespace
 
 std::string print(const Step& step, int lane, const std::vector<Token>& tokens) {
@@ -83,11 +89,12 @@ std::string print(const Step& step, int lane, const std::vector<Token>& tokens) 
 
 std::string print_head(const Plan& plan) {
   const Collective& collective = plan.collective;
-  return fmt::format(
-      "plan {} ranks {} chunks {}{}{}{}{}\n", plan.name(), collective.ranks, plan.chunks,
-      collective.has_root() ? fmt::format(" root {}", collective.root) : "",
-      collective.average ? " average" : "", collective.rank_order ? " rank-order" : "",
-      collective.premul ? " premul" : "");
+  return fmt::format("plan {} ranks {} chunks {}{}{}{}{}{}\n", plan.name(), collective.ranks,
+                     plan.chunks, weights_text(plan.weights),
+                     collective.has_root() ? fmt::format(" root {}", collective.root) : "",
+                     collective.average ? " average" : "",
+                     collective.rank_order ? " rank-order" : "",
+                     collective.premul ? " premul" : "");
 }
 
 std::string print_rank(const Plan& plan, int rank) {

@@ -11,6 +11,7 @@
 
 #include "plan/collective.h"
 #include "plan/step.h"
+#include "plan/weights.h"
 
 namespace khoro {
 
@@ -72,6 +73,7 @@ struct Plan {
   std::string algorithm;  // "ring"
   Collective collective;
   int chunks = 1;  // of the whole vector
+  Weights weights;
   /// The most chunks that one message of any rank carries. Tiles are cut by it, so it is a property
   /// of the plan, the same on all ranks.
   int widest_message = 1;

@@ -48,6 +48,35 @@ TEST_CASE("the pieces of all tiles cover a buffer, each element once", "[plan]")
         }
 }
 
+TEST_CASE("pieces of weighted chunks cover a buffer, each element once", "[plan]") {
+  Weights weights;
+  for (std::uint32_t weight : {1, 7, 2, 256}) weights.add(weight);
+  for (std::size_t count : {1, 2, 33, 1000, 4099, 70'000})
+    for (std::size_t bytes : {1, 4, 16})
+      for (std::size_t limit : {1, 3, 32, 100, 5000, 100'000}) {
+        INFO(count << " elements of " << bytes << " bytes in chunks of at most " << limit);
+        Grid::Request reduce = allreduce(4, count, bytes, limit);
+        reduce.weights = &weights;
+        REQUIRE(covers_once(reduce, Buffer::input, 4, count));
+        const Grid::Request gather{
+            {CollectiveKind::allgather, 3}, 12, count, bytes, limit, nullptr, &weights};
+        REQUIRE(covers_once(gather, Buffer::output, 12, 3 * count));
+      }
+}
+
+TEST_CASE("chunks are as long as their weights, but for less than 128 bytes", "[plan]") {
+  Weights weights;
+  for (std::uint32_t weight : {3, 1, 4}) weights.add(weight);
+  Grid::Request request = allreduce(3, 80'000, 4, 1 << 20);
+  request.weights = &weights;
+  const Grid grid(request);
+  REQUIRE(grid.tiles() == 1);
+  const double share = 80'000 / 8.0;
+  for (int chunk = 0; chunk < 3; ++chunk)
+    CHECK(static_cast<double>(grid.piece(Buffer::input, chunk, 0).count) ==
+          Approx(share * weights.of(static_cast<std::size_t>(chunk))).margin(32));
+}
+
 TEST_CASE("cuts fall on multiples of 128 bytes of a block, as evenly as that allows", "[plan]") {
   // 10 granules of 32 floats over 4 chunks: 3, 3, 2, and 2 of which the last is cut by the count.
   const Grid grid(allreduce(4, 310, 4, 1000));

@@ -15,7 +15,7 @@ namespace {
 
 /// Every word of the grammar in one text, as print() writes it.
 const char* const everything =
-    "plan allreduce.mixed-2 ranks 2 chunks 4 average rank-order premul\n"
+    "plan allreduce.mixed-2 ranks 2 chunks 4 weights 1 256 3 2 average rank-order premul\n"
     "rank 0\n"
     "  token up = 0\n"
     "  token down-1 = 3\n"
@@ -84,7 +84,8 @@ TEST_CASE("one rank of a plan prints under the same head", "[plan]") {
   const Parsed parsed = parse(everything);
   REQUIRE(parsed.plan.has_value());
   CHECK(print(*parsed.plan, 1) ==
-        "plan allreduce.mixed-2 ranks 2 chunks 4 average rank-order premul\nrank 1\n"
+        "plan allreduce.mixed-2 ranks 2 chunks 4 weights 1 256 3 2 average rank-order premul\nrank "
+        "1\n"
         "  lane 0\n");
 }
 

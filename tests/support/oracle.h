@@ -22,7 +22,8 @@ inline Grid grid_of(const Plan& plan, const Arithmetic& arithmetic, std::size_t 
   const std::size_t element = arithmetic.bytes(Form::dtype);
   const std::size_t carry = plan.collective.reduces() ? arithmetic.bytes(Form::carry) : element;
   return Grid({plan.collective, plan.chunks, count, element,
-               slot_bytes / (static_cast<std::size_t>(plan.widest_message) * carry), blocks});
+               slot_bytes / (static_cast<std::size_t>(plan.widest_message) * carry), blocks,
+               &plan.weights});
 }
 
 /// What the outputs of a call must be, to the bit, by the plan's order signatures evaluated one
