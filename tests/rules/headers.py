@@ -15,7 +15,8 @@ WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only"]
 FOLDERS = {"public": ["include"], "private": ["src", "tests", "benchmarks", "tools"]}
 INCLUDES = {"public": ["-Iinclude"],
             "private": [*(f"-I{folder}" for folder in ["include", *FOLDERS["private"]]),
-                        "-fopenmp-simd", "-DFMT_HEADER_ONLY", '-DKHORO_GOLDEN_FOLDER=""']}
+                        "-fopenmp-simd", "-DFMT_HEADER_ONLY", '-DKHORO_GOLDEN_FOLDER=""',
+                        '-DKHORO_TOPOLOGIES=""']}
 kind, compilers = sys.argv[1], [name for name in sys.argv[2:] if shutil.which(name)]
 
 

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topology/formats/raw_sites.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+#include <vector>
+
+#include "topology/formats/attributes.h"
+
+namespace khoro {
+namespace {
+
+long long number_or_last(std::string_view text) {
+  return integer_of(text).value_or(std::numeric_limits<long long>::max());
+}
+
+}  // namespace
+
+std::string SiteNames::make(SiteKind kind, int machine, std::string_view label) {
+  std::string wanted(name(kind));
+  if (machine != 0) wanted = fmt::format("{}/{}", machine, wanted);
+  if (!label.empty()) wanted = fmt::format("{} {}", wanted, label);
+  int& number = given_[wanted];
+  std::string made = ++number == 1 ? wanted : fmt::format("{} #{}", wanted, number);
+  while (!taken_.insert(made).second) made = fmt::format("{} #{}", wanted, ++number);
+  return made;
+}
+
+bool place_ranks(Topology& topology) {
+  std::vector<int> gpus = topology.sites_of(SiteKind::gpu);
+  const auto order = [&](int gpu) {
+    const Site& site = topology.site(gpu);
+    return std::make_tuple(number_or_last(site.fact("rank")), site.machine,
+                           number_or_last(site.fact("dev")));
+  };
+  std::stable_sort(gpus.begin(), gpus.end(), [&](int a, int b) { return order(a) < order(b); });
+  const auto rank = [&](int gpu) { return topology.site(gpu).fact("rank"); };
+  const auto same = std::adjacent_find(gpus.begin(), gpus.end(), [&](int a, int b) {
+    return !rank(a).empty() && number_or_last(rank(a)) == number_or_last(rank(b));
+  });
+  topology.place = gpus;
+  return same == gpus.end();
+}
+
+}  // namespace khoro
