@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topology/normalise.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <numeric>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "topology/rates.h"
+#include "topology/repair/repairs.h"
+
+namespace khoro {
+namespace {
+
+/// What sorts the sites of a kind within a machine. "dev" and "numaid" are numbers, and sort as
+/// such.
+using SiteKey = std::tuple<int, int, long, std::string, std::string, std::string, Facts>;
+
+SiteKey key_of(const Topology& topology, int index) {
+  const Site& site = topology.site(index);
+  std::string label(site.fact("name"));
+  if (site.kind == SiteKind::nic)
+    for (const Link& link : topology.links)
+      if (link.from == index && link.kind == LinkKind::port)
+        if (const std::string port(topology.site(link.to).fact("name"));
+            label.empty() || port < label)
+          label = port;
+  const std::string_view number = site.kind == SiteKind::cpu ? "numaid" : "dev";
+  return {static_cast<int>(site.kind),
+          site.machine,
+          number_of(site, number).value_or(LONG_MAX),
+          std::string(site.fact("busid")),
+          std::move(label),
+          std::string(site.fact("guid")),
+          site.facts};
+}
+
+/// Numbers machines 0, 1, ... by the first rank or the first GPU in each, then by the host's hash.
+void number_machines(Topology& topology) {
+  using MachineKey = std::tuple<long, std::string, std::string, int>;
+  std::map<int, MachineKey> keys;
+  for (const Site& site : topology.sites) {
+    auto& key = keys.try_emplace(site.machine, LONG_MAX, "", "~", site.machine).first->second;
+    if (const auto rank = number_of(site, "rank"); site.kind == SiteKind::gpu && rank)
+      std::get<0>(key) = std::min(std::get<0>(key), *rank);
+    if (site.kind == SiteKind::cpu)
+      std::get<1>(key) = std::max(std::get<1>(key), std::string(site.fact("host_hash")));
+    if (site.kind == SiteKind::gpu)
+      std::get<2>(key) = std::min(std::get<2>(key), std::string(site.fact("busid")));
+  }
+  std::vector<std::pair<MachineKey, int>> order;
+  for (const auto& [machine, key] : keys) order.emplace_back(key, machine);
+  std::sort(order.begin(), order.end());
+  std::map<int, int> number;
+  for (const auto& [key, machine] : order) number.emplace(machine, static_cast<int>(number.size()));
+  for (Site& site : topology.sites) site.machine = number[site.machine];
+}
+
+std::vector<int> canonical_order(const Topology& topology) {
+  std::vector<SiteKey> keys;
+  for (std::size_t i = 0; i < topology.sites.size(); ++i)
+    keys.push_back(key_of(topology, static_cast<int>(i)));
+  std::vector<int> order(topology.sites.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int one, int other) {
+    return keys[static_cast<std::size_t>(one)] < keys[static_cast<std::size_t>(other)];
+  });
+  return order;
+}
+
+void name_sites(Topology& topology) {
+  std::array<int, 7> count = {};
+  for (Site& site : topology.sites)
+    site.name = fmt::format("{}{}", name(site.kind), count[static_cast<std::size_t>(site.kind)]++);
+}
+
+/// Ranks sit where the text says; where it says of none, one on each GPU.
+void place_ranks(Topology& topology) {
+  if (!topology.place.empty()) return;
+  topology.place = topology.sites_of(SiteKind::gpu);
+  std::stable_sort(topology.place.begin(), topology.place.end(), [&](int one, int other) {
+    const auto key = [&](int index) {
+      const Site& site = topology.site(index);
+      return std::pair(number_of(site, "rank").value_or(LONG_MAX), index);
+    };
+    return key(one) < key(other);
+  });
+}
+
+bool in_order(const Link& one, const Link& other) noexcept {
+  return std::tie(one.from, one.to, one.kind) < std::tie(other.from, other.to, other.kind);
+}
+
+}  // namespace
+
+void Repairs::tell(Severity severity, int site, std::string message) {
+  diagnostics.push_back({0, words_for(topology, site), std::move(message), 0, severity});
+}
+
+std::vector<int> Repairs::leaving(int from, LinkKind kind) const {
+  std::vector<int> found;
+  for (std::size_t i = 0; i < topology.links.size(); ++i)
+    if (topology.links[i].from == from && topology.links[i].kind == kind)
+      found.push_back(static_cast<int>(i));
+  return found;
+}
+
+void Repairs::remove(const std::vector<bool>& sites, const std::vector<bool>& links) {
+  if (!links.empty()) {
+    std::vector<Link> kept;
+    for (std::size_t i = 0; i < links.size(); ++i)
+      if (!links[i]) kept.push_back(topology.links[i]);
+    topology.links = std::move(kept);
+  }
+  if (sites.empty()) return;
+  std::vector<int> order;
+  for (std::size_t i = 0; i < sites.size(); ++i)
+    if (!sites[i]) order.push_back(static_cast<int>(i));
+  topology = topology.arranged(order);
+}
+
+std::string words_for(const Topology& topology, int index) {
+  const Site& site = topology.site(index);
+  std::string words(name(site.kind));
+  if (site.kind == SiteKind::gpu && !site.fact("dev").empty())
+    words += fmt::format(" {} at {}", site.fact("dev"), site.fact("busid"));
+  else if (const std::string_view label = site.fact("name"); !label.empty())
+    words += fmt::format(" {}", label);
+  else if (const std::string_view bus = site.fact("busid"); !bus.empty())
+    words += fmt::format(" {}", bus);
+  else if (const std::string_view numa = site.fact("numaid"); !numa.empty())
+    words += fmt::format(" {}", numa);
+  const bool several =
+      std::any_of(topology.sites.begin(), topology.sites.end(),
+                  [&](const Site& other) { return other.machine != site.machine; });
+  if (several) words += fmt::format(" of machine {}", site.machine);
+  return words;
+}
+
+double direct_rate(const Topology& topology, int gpu) {
+  double rate = 0;
+  for (const Link& link : topology.links)
+    if (link.from == gpu && (link.kind == LinkKind::nvlink || link.kind == LinkKind::xgmi))
+      rate += link.bytes_per_second;
+  return rate;
+}
+
+Normalised normalise(Topology topology) {
+  number_machines(topology);
+  Repairs repairs{topology.arranged(canonical_order(topology)), {}};
+  for (const auto pass : {repair_direct_links, join_fabrics, repair_pci, flatten_switches,
+                          repair_ports, join_cpus, fill_rates, name_weak_gpus})
+    pass(repairs);
+  Topology& repaired = repairs.topology;
+  repaired = repaired.arranged(canonical_order(repaired));
+  std::sort(repaired.links.begin(), repaired.links.end(), in_order);
+  name_sites(repaired);
+  place_ranks(repaired);
+  return {std::move(repaired), std::move(repairs.diagnostics)};
+}
+
+}  // namespace khoro

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// NICs and their ports, CPUs, and the rates that nothing else has set.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+
+#include "topology/rates.h"
+#include "topology/repair/repairs.h"
+
+namespace khoro {
+namespace {
+
+constexpr long usual_port_speed = 10'000;  // Mbit/s
+constexpr long fastest_port_speed = 1'600'000;
+
+void repair_speeds(Repairs& repairs) {
+  for (const int port : repairs.topology.sites_of(SiteKind::port)) {
+    const std::string speed(repairs.site(port).fact("speed"));
+    long number = leading_number(speed).value_or(0);
+    if (number >= 1 && number <= fastest_port_speed) continue;
+    const bool in_kbit = number > fastest_port_speed && number / 1000 <= fastest_port_speed;
+    number = in_kbit ? number / 1000 : usual_port_speed;
+    repairs.tell(
+        in_kbit ? Severity::warning : Severity::note, port,
+        fmt::format("a speed of {} Mbit/s: taken for {}", speed.empty() ? "?" : speed, number));
+    repairs.site(port).facts["speed"] = std::to_string(number);
+  }
+}
+
+/// What an operating system names alike is one port, wherever it is listed.
+void join_listed_twice(Repairs& repairs) {
+  const Topology& topology = repairs.topology;
+  std::map<std::tuple<int, std::string_view, std::string_view, std::string_view>, int> first;
+  std::set<int> told;
+  std::vector<bool> dropped(topology.sites.size());
+  for (const int port : topology.sites_of(SiteKind::port)) {
+    const Site& site = topology.site(port);
+    if (site.fact("name").empty()) continue;
+    const auto [place, is_new] = first.try_emplace(
+        {site.machine, site.fact("name"), site.fact("dev"), site.fact("guid")}, port);
+    if (is_new) continue;
+    dropped[static_cast<std::size_t>(port)] = true;
+    if (told.insert(place->second).second)
+      repairs.tell(Severity::note, port, "is listed more than once: one port");
+  }
+  for (const int nic : topology.sites_of(SiteKind::nic)) {
+    int kept = 0, gone = 0;
+    for (const int link : repairs.leaving(nic, LinkKind::port))
+      ++(dropped[static_cast<std::size_t>(topology.links[static_cast<std::size_t>(link)].to)]
+             ? gone
+             : kept);
+    if (gone > 0 && kept == 0) dropped[static_cast<std::size_t>(nic)] = true;
+  }
+  repairs.remove(dropped, {});
+}
+
+/// "0000:0c:00" of "0000:0c:00.1".
+std::string_view device_of(std::string_view busid) { return busid.substr(0, busid.rfind('.')); }
+
+/// The functions of one NIC share its place on the bus.
+void join_functions(Repairs& repairs) {
+  Topology& topology = repairs.topology;
+  const std::vector<int> parents = repairs.topology.parents();
+  std::map<std::tuple<int, int, std::string_view>, int> first;
+  std::vector<int> whole(topology.sites.size());
+  std::vector<bool> dropped(topology.sites.size());
+  for (std::size_t i = 0; i < whole.size(); ++i) whole[i] = static_cast<int>(i);
+  for (const int nic : topology.sites_of(SiteKind::nic)) {
+    const Site& site = topology.site(nic);
+    if (site.fact("busid").empty()) continue;
+    const auto index = static_cast<std::size_t>(nic);
+    const int one =
+        first.try_emplace({site.machine, parents[index], device_of(site.fact("busid"))}, nic)
+            .first->second;
+    if (one == nic) continue;
+    whole[index] = one;
+    dropped[index] = true;
+    repairs.tell(Severity::note, nic, "is part of " + words_for(topology, one) + ": one NIC");
+  }
+  for (Link& link : topology.links)
+    if (link.kind == LinkKind::port) {
+      link.from = whole[static_cast<std::size_t>(link.from)];
+      link.to = whole[static_cast<std::size_t>(link.to)];
+    }
+  repairs.remove(dropped, {});
+}
+
+double rate_of(const Topology& topology, const Link& link) {
+  const Site &from = topology.site(link.from), &to = topology.site(link.to);
+  const Site& gpu = from.kind == SiteKind::gpu ? from : to;
+  const bool half = !gpu.fact("mlopart").empty() && gpu.fact("mlopart") != "-1";
+  switch (link.kind) {
+    case LinkKind::nvlink:
+      return nvlink_rate(gpu) * link.count / (half ? 2 : 1);
+    case LinkKind::xgmi:
+      return xgmi_rate(gpu) * link.count;
+    case LinkKind::c2c: {
+      const Site& device = from.kind == SiteKind::cpu ? to : from;
+      return static_cast<double>(number_of(device, "c2c_bw").value_or(0)) * 1e6 * link.count;
+    }
+    case LinkKind::pci:
+      return usual_pci_rate;
+    case LinkKind::socket:
+      return std::min(socket_rate(from), socket_rate(to));
+    case LinkKind::inside:
+      return half ? halves_rate : inside_rate;
+    case LinkKind::port:
+    case LinkKind::network: {
+      const Site& port = from.kind == SiteKind::port ? from : to;
+      return static_cast<double>(number_of(port, "speed").value_or(usual_port_speed)) * 1e6 / 8;
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+void repair_ports(Repairs& repairs) {
+  repair_speeds(repairs);
+  join_listed_twice(repairs);
+  join_functions(repairs);
+}
+
+void join_cpus(Repairs& repairs) {
+  Topology& topology = repairs.topology;
+  const std::vector<int> cpus = topology.sites_of(SiteKind::cpu);
+  const bool joined = std::any_of(topology.links.begin(), topology.links.end(),
+                                  [](const Link& link) { return link.kind == LinkKind::socket; });
+  if (joined) return;
+  for (std::size_t i = 0; i < cpus.size(); ++i)
+    for (std::size_t j = i + 1; j < cpus.size(); ++j)
+      if (topology.site(cpus[i]).machine == topology.site(cpus[j]).machine)
+        topology.connect(cpus[i], cpus[j], {.kind = LinkKind::socket});
+}
+
+void fill_rates(Repairs& repairs) {
+  for (Link& link : repairs.topology.links) {
+    if (link.bytes_per_second == 0) link.bytes_per_second = rate_of(repairs.topology, link);
+    if (link.latency_seconds == 0) link.latency_seconds = usual_latency(link.kind);
+  }
+}
+
+}  // namespace khoro
