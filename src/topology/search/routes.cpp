@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topology/search/routes.h"
+
+#include <algorithm>
+#include <limits>
+#include <queue>
+#include <tuple>
+
+namespace khoro {
+namespace {
+
+std::size_t at(int index) noexcept { return static_cast<std::size_t>(index); }
+
+}  // namespace
+
+Routes::Routes(const Graph& graph, const std::vector<double>& prices)
+    : graph_(graph), costs_(graph.gpus) {
+  for (int gpu = 0; gpu < graph.gpus; ++gpu) find_from(gpu, prices);
+}
+
+void Routes::find_from(int gpu, const std::vector<double>& prices) {
+  using Label = std::tuple<double, std::size_t, int>;  // cost, links, vertex
+  const Label far{std::numeric_limits<double>::infinity(), 0, 0};
+  std::vector<Label> best(graph_.sites.size(), far);
+  std::vector<int> edges(graph_.sites.size(), -1);
+  std::priority_queue<Label, std::vector<Label>, std::greater<>> queue;
+  best[at(gpu)] = {0, 0, gpu};
+  queue.push(best[at(gpu)]);
+  while (!queue.empty()) {
+    const auto label = queue.top();
+    queue.pop();
+    const auto [cost, links, vertex] = label;
+    if (label != best[at(vertex)] || (vertex < graph_.gpus && vertex != gpu)) continue;
+    for (int index : graph_.leaving[at(vertex)]) {
+      const Graph::Edge& edge = graph_.edge(index);
+      const Label next{cost + prices[at(index)], links + edge.links.size(), edge.to};
+      if (next >= best[at(edge.to)]) continue;
+      best[at(edge.to)] = next;
+      edges[at(edge.to)] = index;
+      queue.push(next);
+    }
+  }
+  for (int to = 0; to < graph_.gpus; ++to)
+    costs_(gpu, to) = to == gpu ? 0 : std::min(std::get<0>(best[at(to)]), unreachable);
+  last_edge_.push_back(std::move(edges));
+}
+
+Routes::Path Routes::path(int from, int to) const {
+  Path path;
+  for (int vertex = to; vertex != from; vertex = graph_.edge(path.back()).from)
+    path.push_back(last_edge_[at(from)][at(vertex)]);
+  std::reverse(path.begin(), path.end());
+  return path;
+}
+
+}  // namespace khoro
