@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simulate/simulate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <limits>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "base/error.h"
+#include "plan/grid.h"
+#include "plan/image.h"
+#include "simulate/sharing.h"
+#include "topology/path.h"
+
+namespace khoro {
+namespace {
+
+constexpr double never = std::numeric_limits<double>::infinity();
+
+std::vector<double> capacities(const Topology& topology) {
+  std::vector<double> capacities;
+  for (const Link& link : topology.links) capacities.push_back(link.bytes_per_second);
+  return capacities;
+}
+
+/// A message under way.
+struct Flight {
+  int pipe = 0;
+  std::size_t message = 0;  // its number in the pipe
+  bool put = false;
+  Transfer transfer;
+};
+
+/// From one rank to another: messages under way, in order; one after the other leaves.
+struct Pipe {
+  struct Message {
+    std::size_t bytes = 0;
+    bool arrived = false;
+  };
+  int from = 0, to = 0;
+  std::deque<Message> messages;
+  std::size_t received = 0;         // that have left `messages` again
+  std::size_t received_puts = 0;    // that have left `filled`
+  std::deque<std::size_t> windows;  // offered and not filled: their bytes
+  std::deque<Message> filled;       // by puts: what takes wait for
+  std::deque<Flight> waiting;       // for the one before to have left
+  bool leaving = false;
+};
+
+/// Where a lane is.
+struct Place {
+  std::uint32_t stage = 0;
+  std::size_t tile = 0;
+};
+
+class Play {
+ public:
+  Play(const Plan& plan, const Topology& topology, const SimulatedCall& call);
+  Simulation run();
+
+ private:
+  struct Rank {
+    Image image;
+    std::vector<Place> places;  // by lane
+    std::vector<int> tokens;
+    std::vector<int> pipes;  // by port
+  };
+  int pipe_of(int from, int to, int index);
+  bool fire(int rank, std::size_t lane);
+  bool ready(const Rank& rank, std::uint32_t first, std::uint32_t end) const;
+  void run_step(int rank, std::size_t lane, std::uint32_t first, std::uint32_t end);
+  void depart(int pipe, int lane, std::size_t bytes, bool put);
+  /// Lets what waits in a pipe go, up to the first that takes time.
+  void leave(int pipe);
+  void arrive(const Flight& flight);
+  std::size_t bytes_of(const Stage& stage, std::size_t tile) const;
+  const Path& path_between(int from, int to);
+  void fire_all();
+  void pass_time();
+  std::string who_waits() const;
+
+  const Plan& plan_;
+  const Topology& topology_;
+  const SimulatedCall& call_;
+  Grid grid_;
+  std::vector<Rank> ranks_;
+  std::vector<Pipe> pipes_;
+  std::map<std::tuple<int, int, int>, int> pipe_numbers_;
+  std::map<std::pair<int, int>, Path> paths_;
+  Sharing sharing_;
+  std::map<std::size_t, Flight> flights_;  // by flow
+  std::multimap<double, Flight> landing_;  // by the time of arrival
+  double now_ = 0;
+  Simulation timeline_;
+};
+
+Play::Play(const Plan& plan, const Topology& topology, const SimulatedCall& call)
+    : plan_(plan), topology_(topology), call_(call), sharing_(capacities(topology)) {
+  if (topology.ranks() != plan.collective.ranks)
+    throw Error(Code::invalid_argument,
+                fmt::format("plan {}: {} ranks on a topology that places {}", plan.name(),
+                            plan.collective.ranks, topology.ranks()));
+  const auto widest = static_cast<std::size_t>(std::max(plan.widest_message, 1));
+  grid_ = Grid({plan.collective, plan.chunks, call.bytes, 1,
+                std::max<std::size_t>(call.slot_bytes / widest, 1), nullptr, &plan.weights});
+  timeline_.link_bytes.resize(topology.links.size());
+  std::size_t messages_per_tile = 0;
+  for (int rank = 0; rank < plan.collective.ranks; ++rank) {
+    Rank made{flatten(plan, rank), {}, {}, {}};
+    for (const Image::Range& lane : made.image.lanes)
+      made.places.push_back({lane.first, lane.first == lane.last ? grid_.tiles() : 0});
+    made.tokens = made.image.token_counts;
+    for (const Port& port : made.image.ports)
+      made.pipes.push_back(port.sends ? pipe_of(rank, port.peer, port.index)
+                                      : pipe_of(port.peer, rank, port.index));
+    for (const Stage& stage : made.image.stages)
+      messages_per_tile += stage.verb == Verb::send || stage.verb == Verb::put;
+    ranks_.push_back(std::move(made));
+  }
+  if (messages_per_tile > 0 && grid_.tiles() > most_simulated_messages / messages_per_tile)
+    throw Error(Code::invalid_argument,
+                fmt::format("{} tiles of {} messages: at most {} can be simulated; ask for fewer "
+                            "bytes, or longer messages",
+                            grid_.tiles(), messages_per_tile, most_simulated_messages));
+}
+
+int Play::pipe_of(int from, int to, int index) {
+  const auto [place, is_new] =
+      pipe_numbers_.try_emplace({from, to, index}, static_cast<int>(pipes_.size()));
+  if (is_new) pipes_.push_back({from, to, {}, 0, 0, {}, {}, {}, false});
+  return place->second;
+}
+
+const Path& Play::path_between(int from, int to) {
+  const auto site = [this](int rank) { return topology_.place[static_cast<std::size_t>(rank)]; };
+  const auto [place, is_new] = paths_.try_emplace({from, to});
+  if (is_new) {
+    place->second = best_path(topology_, site(from), site(to));
+    if (place->second.kind == PathKind::none)
+      throw Error(Code::invalid_argument,
+                  fmt::format("rank {} sends to rank {}, and nothing joins {} and {}", from, to,
+                              topology_.site(site(from)).name, topology_.site(site(to)).name));
+  }
+  return place->second;
+}
+
+std::size_t Play::bytes_of(const Stage& stage, std::size_t tile) const {
+  std::size_t bytes = 0;
+  for (std::int32_t chunk = stage.first; chunk < stage.last; ++chunk)
+    bytes += grid_
+                 .piece(stage.buffer == Buffer::scratch ? Buffer::output : stage.buffer,
+                        stage.buffer == Buffer::scratch ? chunk % std::max(plan_.chunks, 1) : chunk,
+                        tile)
+                 .count;
+  return bytes;
+}
+
+bool Play::ready(const Rank& rank, std::uint32_t first, std::uint32_t end) const {
+  for (std::uint32_t i = first; i < end; ++i) {
+    const Stage& stage = rank.image.stages[i];
+    const Pipe* const pipe =
+        stage.has_channel()
+            ? &pipes_[static_cast<std::size_t>(rank.pipes[rank.image.port_of_stage[i]])]
+            : nullptr;
+    switch (stage.verb) {
+      case Verb::await:
+        if (rank.tokens[static_cast<std::size_t>(stage.token())] == 0) return false;
+        break;
+      case Verb::recv:
+        if (pipe->messages.empty() || !pipe->messages.front().arrived) return false;
+        break;
+      case Verb::take:
+        if (pipe->filled.empty() || !pipe->filled.front().arrived) return false;
+        break;
+      case Verb::send:
+        if (static_cast<int>(pipe->messages.size()) >= call_.slots) return false;
+        break;
+      case Verb::put:
+        if (pipe->windows.empty()) return false;
+        break;
+      case Verb::offer:
+        if (static_cast<int>(pipe->windows.size() + pipe->filled.size()) >= call_.slots)
+          return false;
+        break;
+      case Verb::read:
+      case Verb::scale:
+      case Verb::write:
+      case Verb::signal:
+        break;
+    }
+  }
+  return true;
+}
+
+void Play::run_step(int number, std::size_t lane, std::uint32_t first, std::uint32_t end) {
+  Rank& rank = ranks_[static_cast<std::size_t>(number)];
+  std::size_t value = 0;  // bytes of the longest source
+  for (std::uint32_t i = first; i < end; ++i) {
+    const Stage& stage = rank.image.stages[i];
+    const int pipe_number = stage.has_channel() ? rank.pipes[rank.image.port_of_stage[i]] : 0;
+    switch (stage.verb) {
+      case Verb::await:
+        --rank.tokens[static_cast<std::size_t>(stage.token())];
+        break;
+      case Verb::signal:
+        ++rank.tokens[static_cast<std::size_t>(stage.token())];
+        break;
+      case Verb::read:
+        value = std::max(value, bytes_of(stage, rank.places[lane].tile));
+        break;
+      case Verb::recv: {
+        Pipe& pipe = pipes_[static_cast<std::size_t>(pipe_number)];
+        value = std::max(value, pipe.messages.front().bytes);
+        pipe.messages.pop_front();
+        ++pipe.received;
+        break;
+      }
+      case Verb::take: {
+        Pipe& pipe = pipes_[static_cast<std::size_t>(pipe_number)];
+        value = std::max(value, pipe.filled.front().bytes);
+        pipe.filled.pop_front();
+        ++pipe.received_puts;
+        break;
+      }
+      case Verb::offer:
+        pipes_[static_cast<std::size_t>(pipe_number)].windows.push_back(
+            bytes_of(stage, rank.places[lane].tile));
+        break;
+      case Verb::send:
+      case Verb::put:
+        depart(pipe_number, static_cast<int>(lane), value, stage.verb == Verb::put);
+        break;
+      case Verb::scale:
+      case Verb::write:
+        break;
+    }
+  }
+}
+
+void Play::depart(int number, int lane, std::size_t bytes, bool put) {
+  Pipe& pipe = pipes_[static_cast<std::size_t>(number)];
+  std::size_t message = pipe.received + pipe.messages.size();
+  if (put) {
+    pipe.windows.pop_front();
+    message = pipe.received_puts + pipe.filled.size();
+    pipe.filled.push_back({bytes, false});
+  } else {
+    pipe.messages.push_back({bytes, false});
+  }
+  pipe.waiting.push_back({number, message, put, {pipe.from, pipe.to, lane, bytes, now_, now_}});
+  if (!pipe.leaving) leave(number);
+}
+
+void Play::leave(int number) {
+  Pipe& pipe = pipes_[static_cast<std::size_t>(number)];
+  const Path& path = path_between(pipe.from, pipe.to);
+  while (!pipe.waiting.empty() && !pipe.leaving) {
+    Flight flight = std::move(pipe.waiting.front());
+    pipe.waiting.pop_front();
+    const auto bytes = static_cast<double>(flight.transfer.bytes);
+    for (const int link : path.links) timeline_.link_bytes[static_cast<std::size_t>(link)] += bytes;
+    if (bytes == 0 || path.links.empty()) {
+      landing_.emplace(now_ + path.latency_seconds, std::move(flight));
+    } else {
+      pipe.leaving = true;
+      flights_.emplace(sharing_.add(path.links, bytes), std::move(flight));
+    }
+  }
+}
+
+void Play::arrive(const Flight& flight) {
+  Pipe& pipe = pipes_[static_cast<std::size_t>(flight.pipe)];
+  if (flight.put)
+    pipe.filled[flight.message - pipe.received_puts].arrived = true;
+  else
+    pipe.messages[flight.message - pipe.received].arrived = true;
+  timeline_.transfers.push_back(flight.transfer);
+  timeline_.transfers.back().end = now_;
+}
+
+bool Play::fire(int number, std::size_t lane) {
+  Rank& rank = ranks_[static_cast<std::size_t>(number)];
+  Place& place = rank.places[lane];
+  const Image::Range& range = rank.image.lanes[lane];
+  if (place.tile == grid_.tiles()) return false;
+  std::uint32_t end = place.stage;
+  while (!(rank.image.stages[end++].flags & Stage::ends)) continue;
+  if (!ready(rank, place.stage, end)) return false;
+  run_step(number, lane, place.stage, end);
+  place.stage = end;
+  if (place.stage == range.last) place = {range.first, place.tile + 1};
+  return true;
+}
+
+void Play::fire_all() {
+  for (bool again = true; again;) {
+    again = false;
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
+      for (std::size_t lane = 0; lane < ranks_[rank].places.size(); ++lane)
+        while (fire(static_cast<int>(rank), lane)) again = true;
+  }
+}
+
+void Play::pass_time() {
+  const double landing = landing_.empty() ? never : landing_.begin()->first;
+  const double flow_end = now_ + sharing_.until_next_end();
+  const double next = std::min(landing, flow_end);
+  // To the end of the flow itself, not to a time that was rounded: it must end now.
+  const auto ended =
+      sharing_.advance(flow_end <= landing ? sharing_.until_next_end() : next - now_);
+  now_ = next;
+  for (const std::size_t flow : ended) {
+    auto flight = flights_.extract(flow);
+    const int number = flight.mapped().pipe;
+    Pipe& pipe = pipes_[static_cast<std::size_t>(number)];
+    landing_.emplace(now_ + path_between(pipe.from, pipe.to).latency_seconds,
+                     std::move(flight.mapped()));
+    pipe.leaving = false;
+    leave(number);
+  }
+  while (!landing_.empty() && landing_.begin()->first <= now_) {
+    arrive(landing_.begin()->second);
+    landing_.erase(landing_.begin());
+  }
+}
+
+std::string Play::who_waits() const {
+  for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
+    for (std::size_t lane = 0; lane < ranks_[rank].places.size(); ++lane)
+      if (const Place& place = ranks_[rank].places[lane]; place.tile != grid_.tiles())
+        return fmt::format("rank {} lane {} waits in tile {} of {}", rank, lane, place.tile,
+                           grid_.tiles());
+  return {};
+}
+
+Simulation Play::run() {
+  for (fire_all(); !flights_.empty() || !landing_.empty(); fire_all()) pass_time();
+  timeline_.seconds = now_;
+  timeline_.stuck = who_waits();
+  return std::move(timeline_);
+}
+
+}  // namespace
+
+Simulation simulate(const Plan& plan, const Topology& topology, const SimulatedCall& call) {
+  return Play(plan, topology, call).run();
+}
+
+}  // namespace khoro
