@@ -52,6 +52,8 @@ struct Algorithm {
   Cost (*cost)(const Collective&, const Topology&, const Shape&);
   /// Chunks of the widest message of any rank. Null: 1.
   int (*widest)(const Collective&, const Topology&, const Shape&) = nullptr;
+  /// One for each chunk of a block. Null: chunks are alike.
+  Weights (*weights)(const Collective&, const Topology&, const Shape&) = nullptr;
 };
 
 /// Every algorithm there is, in the order in which `khoro plan list` prints them.

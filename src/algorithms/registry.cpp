@@ -24,6 +24,7 @@ extern const Algorithm linear_reduce, linear_reducescatter;
 extern const Algorithm pairwise_alltoall;
 extern const Algorithm bruck_allgather, bruck_alltoall;
 extern const Algorithm dissemination_barrier;
+extern const Algorithm channels_allreduce, channels_allgather, channels_reducescatter;
 extern const Algorithm two_level_allreduce, two_level_reduce, two_level_broadcast;
 extern const Algorithm two_level_allgather, two_level_reducescatter;
 extern const Algorithm two_level_gather, two_level_scatter;
@@ -39,6 +40,7 @@ constexpr const Algorithm* rows[] = {
     &ring_allreduce,
     &two_way_ring_allreduce,
     &two_level_allreduce,
+    &channels_allreduce,
     &binomial_broadcast,
     &scatter_allgather_broadcast,
     &chain_broadcast,
@@ -47,10 +49,12 @@ constexpr const Algorithm* rows[] = {
     &ring_allgather,
     &two_way_ring_allgather,
     &two_level_allgather,
+    &channels_allgather,
     &linear_reducescatter,
     &ring_reducescatter,
     &two_way_ring_reducescatter,
     &two_level_reducescatter,
+    &channels_reducescatter,
     &dissemination_barrier,
     &linear_reduce,
     &binomial_reduce,
@@ -101,6 +105,7 @@ Plan make_plan(const Algorithm& algorithm, const Collective& collective, const T
   plan.collective = collective;
   plan.chunks = algorithm.chunks(collective, topology, shape);
   if (algorithm.widest) plan.widest_message = algorithm.widest(collective, topology, shape);
+  if (algorithm.weights) plan.weights = algorithm.weights(collective, topology, shape);
   plan.lends_in_place = algorithm.lends_in_place;
   plan.program = [program = algorithm.program, collective, topology, shape](int rank) {
     Program made = program(collective, topology, shape, rank);

@@ -13,13 +13,13 @@ namespace khoro {
 namespace {
 
 Program allreduce(const Collective& collective, const Topology&, const Shape&, int rank) {
-  return one_lane(ring_allreduce_lane, collective, Ring{collective.ranks, rank});
+  return one_lane(ring_allreduce_lane<Ring>, collective, Ring{collective.ranks, rank});
 }
 Program reducescatter(const Collective& collective, const Topology&, const Shape&, int rank) {
-  return one_lane(ring_reducescatter_lane, collective, Ring{collective.ranks, rank});
+  return one_lane(ring_reducescatter_lane<Ring>, collective, Ring{collective.ranks, rank});
 }
 Program allgather(const Collective& collective, const Topology&, const Shape&, int rank) {
-  return one_lane(ring_allgather_lane, Ring{collective.ranks, rank});
+  return one_lane(ring_allgather_lane<Ring>, Ring{collective.ranks, rank});
 }
 
 }  // namespace

@@ -21,7 +21,10 @@ struct Ring {
   int back(int distance) const { return (rank + (way == 0 ? ranks - distance : distance)) % ranks; }
 };
 
-inline Lane ring_allreduce_lane(Collective collective, Ring ring) {
+// The lanes of rings; a ring says what Ring says, in whatever order of ranks.
+
+template <class AnyRing>
+Lane ring_allreduce_lane(Collective collective, AnyRing ring) {
   const int last = ring.ranks - 1;
   const int own = ring.chunk(last);
   if (ring.ranks == 1) {
@@ -40,7 +43,8 @@ inline Lane ring_allreduce_lane(Collective collective, Ring ring) {
 }
 
 /// A block's chunk sets out from the rank after its owner and is complete when it comes to it.
-inline Lane ring_reducescatter_lane(Collective collective, Ring ring) {
+template <class AnyRing>
+Lane ring_reducescatter_lane(Collective collective, AnyRing ring) {
   const Span own = input(ring.chunk(0));
   if (ring.ranks == 1) {
     co_yield completed(read(own), collective) | write(output(ring.way));
@@ -52,7 +56,8 @@ inline Lane ring_reducescatter_lane(Collective collective, Ring ring) {
   co_yield completed(recv(ring.prev()) | reduce(own), collective) | write(output(ring.way));
 }
 
-inline Lane ring_allgather_lane(Ring ring) {
+template <class AnyRing>
+Lane ring_allgather_lane(AnyRing ring) {
   Step own = read(input(ring.way)) | write(output(ring.chunk(0)));
   if (ring.ranks > 1) own.add(send(ring.next()));
   co_yield std::move(own);

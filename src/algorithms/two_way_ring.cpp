@@ -35,7 +35,7 @@ Program reducescatter(const Collective& collective, const Topology&, const Shape
                    [&](Ring ring) { return ring_reducescatter_lane(collective, ring); });
 }
 Program allgather(const Collective& collective, const Topology&, const Shape&, int rank) {
-  return both_ways(collective, rank, ring_allgather_lane);
+  return both_ways(collective, rank, ring_allgather_lane<Ring>);
 }
 
 }  // namespace

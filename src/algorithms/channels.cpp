@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// Channels: the rings and trees that the search finds between the GPUs of the ranks, each at its
+// own rate. Where ranks sit on no GPUs, or on one together, nothing is known of their links, and
+// the only channel is the ring in rank order. P ranks, S bytes of the whole vector.
+//   rings: a lane for each, with a share of every block in proportion to its rate; as the ring
+//     allreduce      2(P-1) rounds, 2(P-1)/P S bytes sent per rank, 2 slots
+//     reducescatter    P-1  rounds,  (P-1)/P S,                     2 slots
+//     allgather        P-1  rounds,  (P-1)/P S,                     2 slots
+//   trees: from each rank several, a lane for each with an equal share of that rank's block; D is
+//   the depth of the deepest. Allreduce folds what goes up a tree and sends the sum down again.
+//     allreduce      2D rounds, 2(P-1)/P S bytes sent in the mean of all ranks, 1 slot
+//     reducescatter,  D rounds,  (P-1)/P S,                                     1 slot
+//     allgather
+
+#include <algorithm>
+#include <vector>
+
+#include "algorithms/algorithm.h"
+#include "algorithms/build.h"
+#include "algorithms/channel_lanes.h"
+#include "algorithms/ring.h"
+
+namespace khoro {
+namespace {
+
+/// Lanes between which a block is divided.
+int parts_of(const ChannelLanes& lanes) {
+  return lanes.trees.empty() ? static_cast<int>(lanes.rings.size()) : lanes.per_rank;
+}
+
+int chunks(const Collective& collective, const Topology& topology, const Shape&) {
+  return collective.ranks * parts_of(lanes_of(topology));
+}
+
+Weights weights(const Collective& collective, const Topology& topology, const Shape&) {
+  const ChannelLanes lanes = lanes_of(topology);
+  Weights weights;
+  if (lanes.weights.size() < 2) return weights;
+  for (int rank = 0; rank < collective.ranks / collective.blocks(); ++rank)
+    for (const std::uint32_t weight : lanes.weights) weights.add(weight);
+  return weights;
+}
+
+/// A ring in an order of its own; see Ring.
+struct OrderedRing {
+  std::vector<int> order;
+  int place;  // in the order
+  int way;
+  int ways;
+  int ranks = static_cast<int>(order.size());
+
+  int next() const { return back(ranks - 1); }
+  int prev() const { return back(1); }
+  int chunk(int distance) const { return back(distance) * ways + way; }
+
+ private:
+  int back(int distance) const {
+    return order[static_cast<std::size_t>((place + ranks - distance) % ranks)];
+  }
+};
+
+/// Up the tree: this rank's own, and what its children have folded.
+Step gathered(const RankTree& tree, int rank, Span own) {
+  Step step = read(own);
+  for (const int child : tree.children[static_cast<std::size_t>(rank)])
+    step.add(reduce(recv(child)));
+  return step;
+}
+
+void send_down(Step& step, const RankTree& tree, int rank, int lane) {
+  for (const int child : tree.children[static_cast<std::size_t>(rank)]) step.add(send(child, lane));
+}
+
+/// Sums go up on a lane of their own, so that the next tile need not wait for this one to come down
+/// again. The root sends them down on the channels of lane `down`.
+Lane tree_allreduce_up_lane(Collective collective, RankTree tree, int rank, int chunk, int down) {
+  Step up = gathered(tree, rank, input(chunk));
+  if (rank != tree.root) {
+    co_yield std::move(up) | send(tree.parent[static_cast<std::size_t>(rank)]);
+    co_return;
+  }
+  Step whole = completed(std::move(up), collective) | write(output(chunk));
+  send_down(whole, tree, rank, down);
+  co_yield std::move(whole);
+}
+
+Lane tree_allreduce_down_lane(RankTree tree, int rank, int chunk) {
+  if (rank == tree.root) co_return;
+  Step down = recv(tree.parent[static_cast<std::size_t>(rank)]) | write(output(chunk));
+  send_down(down, tree, rank, own_lane);
+  co_yield std::move(down);
+}
+
+/// `chunk` of the whole vector, `own` of a rank's block.
+Lane tree_reducescatter_lane(Collective collective, RankTree tree, int rank, int chunk, int own) {
+  Step up = gathered(tree, rank, input(chunk));
+  if (rank == tree.root)
+    co_yield completed(std::move(up), collective) | write(output(own));
+  else
+    co_yield std::move(up) | send(tree.parent[static_cast<std::size_t>(rank)]);
+}
+
+Lane tree_allgather_lane(RankTree tree, int rank, int chunk, int own) {
+  Step step = rank == tree.root ? read(input(own))
+                                : Step(recv(tree.parent[static_cast<std::size_t>(rank)]));
+  step.add(write(output(chunk)));
+  send_down(step, tree, rank, own_lane);
+  co_yield std::move(step);
+}
+
+/// A lane for each ring.
+void add_rings(Program& program, const ChannelLanes& lanes, int rank, const auto& lane_of) {
+  const int ways = static_cast<int>(lanes.rings.size());
+  for (int way = 0; way < ways; ++way) {
+    const std::vector<int>& order = lanes.rings[static_cast<std::size_t>(way)];
+    const auto place = std::find(order.begin(), order.end(), rank) - order.begin();
+    program.lanes.push_back(lane_of(OrderedRing{order, static_cast<int>(place), way, ways}));
+  }
+}
+
+/// A lane for each tree, which is given the chunk of the whole vector and that of a block.
+void add_trees(Program& program, const ChannelLanes& lanes, const auto& lane_of) {
+  int part = 0;
+  for (const RankTree& tree : lanes.trees) {
+    program.lanes.push_back(lane_of(tree, tree.root * lanes.per_rank + part, part));
+    part = (part + 1) % lanes.per_rank;
+  }
+}
+
+Program allreduce(const Collective& collective, const Topology& topology, const Shape&, int rank) {
+  const ChannelLanes lanes = lanes_of(topology);
+  Program program;
+  add_rings(program, lanes, rank,
+            [&](OrderedRing ring) { return ring_allreduce_lane(collective, std::move(ring)); });
+  int down = static_cast<int>(lanes.trees.size());
+  add_trees(program, lanes, [&](const RankTree& tree, int chunk, int) {
+    return tree_allreduce_up_lane(collective, tree, rank, chunk, down++);
+  });
+  add_trees(program, lanes, [&](const RankTree& tree, int chunk, int) {
+    return tree_allreduce_down_lane(tree, rank, chunk);
+  });
+  return program;
+}
+
+Program reducescatter(const Collective& collective, const Topology& topology, const Shape&,
+                      int rank) {
+  const ChannelLanes lanes = lanes_of(topology);
+  Program program;
+  add_rings(program, lanes, rank,
+            [&](OrderedRing ring) { return ring_reducescatter_lane(collective, std::move(ring)); });
+  add_trees(program, lanes, [&](const RankTree& tree, int chunk, int own) {
+    return tree_reducescatter_lane(collective, tree, rank, chunk, own);
+  });
+  return program;
+}
+
+Program allgather(const Collective&, const Topology& topology, const Shape&, int rank) {
+  const ChannelLanes lanes = lanes_of(topology);
+  Program program;
+  add_rings(program, lanes, rank,
+            [&](OrderedRing ring) { return ring_allgather_lane(std::move(ring)); });
+  add_trees(program, lanes, [&](const RankTree& tree, int chunk, int own) {
+    return tree_allgather_lane(tree, rank, chunk, own);
+  });
+  return program;
+}
+
+int depth_of(const RankTree& tree) {
+  int deepest = 0;
+  for (std::size_t rank = 0; rank < tree.parent.size(); ++rank) {
+    int depth = 0;
+    for (int up = tree.parent[rank]; up >= 0; up = tree.parent[static_cast<std::size_t>(up)])
+      ++depth;
+    deepest = std::max(deepest, depth);
+  }
+  return deepest;
+}
+
+/// Of data that passes the channels once: towards the roots of trees, or from them.
+Cost once(const Collective& collective, const Topology& topology, bool towards_roots) {
+  const ChannelLanes lanes = lanes_of(topology);
+  if (lanes.trees.empty()) return once_round(collective, topology, {});
+  Cost cost;
+  std::vector<double> sent(static_cast<std::size_t>(collective.ranks));
+  for (const RankTree& tree : lanes.trees) {
+    cost.rounds = std::max(cost.rounds, depth_of(tree));
+    for (std::size_t rank = 0; rank < sent.size(); ++rank)
+      sent[rank] += towards_roots ? tree.parent[rank] >= 0 : tree.children[rank].size();
+  }
+  cost.sent_per_byte =
+      *std::max_element(sent.begin(), sent.end()) / static_cast<double>(lanes.trees.size());
+  return cost;
+}
+
+Cost allgather_cost(const Collective& collective, const Topology& topology, const Shape&) {
+  return once(collective, topology, false);
+}
+Cost reducescatter_cost(const Collective& collective, const Topology& topology, const Shape&) {
+  return once(collective, topology, true);
+}
+/// Rounds of the two ways add up. The busiest rank may be another in each, so bytes are those of
+/// both ways together.
+Cost allreduce_cost(const Collective& collective, const Topology& topology, const Shape& shape) {
+  const ChannelLanes lanes = lanes_of(topology);
+  if (lanes.trees.empty()) return twice_round(collective, topology, shape);
+  std::vector<double> sent(static_cast<std::size_t>(collective.ranks));
+  for (const RankTree& tree : lanes.trees)
+    for (std::size_t rank = 0; rank < sent.size(); ++rank)
+      sent[rank] += static_cast<double>(tree.children[rank].size()) + (tree.parent[rank] >= 0);
+  return {2 * once(collective, topology, false).rounds,
+          *std::max_element(sent.begin(), sent.end()) / static_cast<double>(lanes.trees.size())};
+}
+
+}  // namespace
+
+extern const Algorithm channels_allreduce = {
+    .name = "channels",
+    .collective = CollectiveKind::allreduce,
+    .least_slots = 2,
+    .rounds = "2(P-1)",
+    .sent = "2(P-1)/P S",
+    .chunks = chunks,
+    .program = allreduce,
+    .cost = allreduce_cost,
+    .weights = weights,
+};
+
+extern const Algorithm channels_reducescatter = {
+    .name = "channels",
+    .collective = CollectiveKind::reducescatter,
+    .least_slots = 2,
+    .rounds = "P-1",
+    .sent = "(P-1)/P S",
+    .chunks = chunks,
+    .program = reducescatter,
+    .cost = reducescatter_cost,
+    .weights = weights,
+};
+
+extern const Algorithm channels_allgather = {
+    .name = "channels",
+    .collective = CollectiveKind::allgather,
+    .least_slots = 2,
+    .rounds = "P-1",
+    .sent = "(P-1)/P S",
+    .chunks = chunks,
+    .program = allgather,
+    .cost = allgather_cost,
+    .weights = weights,
+};
+
+}  // namespace khoro
