@@ -15,6 +15,7 @@ enum : int { succeeded = 0, found_something = 1, bad_usage = 2 };
 // `program`.
 void add_info(CLI::App& program);
 void add_plan(CLI::App& program, int& status);
+void add_topo(CLI::App& program, int& status);
 void add_status(CLI::App& program, int& status);
 /// `after_dashes` is what the command line holds after its first "--".
 void add_run(CLI::App& program, int& status, std::vector<std::string> after_dashes);

@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "topo.h"
 
 namespace khoro::tool {
 namespace {
@@ -44,13 +45,26 @@ void Machines::add_to(CLI::App& command) {
           ->type_name("N");
   command.add_flag("--dealt", dealt, "deal the ranks out to the machines in turn instead")
       ->needs(groups);
+  command
+      .add_option("--topology", file,
+                  "a file that describes a machine; the ranks are on its GPUs, in order")
+      ->excludes(groups)
+      ->type_name("FILE");
 }
 
 void Machines::refuse(const std::string& why) const {
   if (!sizes.empty()) throw Error(Code::invalid_argument, fmt::format("--groups: {}", why));
+  if (!file.empty()) throw Error(Code::invalid_argument, fmt::format("--topology: {}", why));
 }
 
 Topology Machines::topology(int ranks) const {
+  if (!file.empty()) {
+    Topology topology = load_machine(file).topology;
+    if (topology.ranks() != ranks)
+      throw Error(Code::invalid_argument, fmt::format("--topology {}: {} GPUs, but --ranks {}",
+                                                      file, topology.ranks(), ranks));
+    return topology;
+  }
   if (sizes.empty()) return Topology::one_machine(ranks);
   std::vector<int> left = sizes;
   const long long all = std::accumulate(left.begin(), left.end(), 0LL);
@@ -69,6 +83,7 @@ Topology Machines::topology(int ranks) const {
 }
 
 std::string Machines::text() const {
+  if (!file.empty()) return " on " + file;
   if (sizes.size() < 2) return {};
   return fmt::format(" groups {}{}", fmt::join(sizes, ","), dealt ? " dealt" : "");
 }
@@ -78,7 +93,7 @@ std::vector<Machines> machines_for(const Algorithm& algorithm, int ranks) {
   if (!algorithm.by_machine) return all;
   const auto add = [&](std::vector<int> sizes, bool dealt) {
     if (sizes.size() < 2) return;
-    const Machines machines{std::move(sizes), dealt};
+    const Machines machines{std::move(sizes), dealt, {}};
     if (std::find(all.begin(), all.end(), machines) == all.end()) all.push_back(machines);
   };
   for (bool dealt : {false, true}) {

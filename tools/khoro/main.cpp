@@ -29,6 +29,7 @@ int run(int argc, char** argv) {
   khoro::tool::add_run(program, status, std::move(after_dashes));
   khoro::tool::add_status(program, status);
   khoro::tool::add_plan(program, status);
+  khoro::tool::add_topo(program, status);
   khoro::tool::add_info(program);
   try {
     program.parse(argc, argv);
