@@ -149,11 +149,11 @@ class Writer {
   void write_parts(int device) {
     const Site& site = topology_.site(device);
     const std::string_view text = site.fact("class");
-    if (site.kind == SiteKind::gpu && !is_promise(device)) write_gpu(device);
+    if (site.kind == SiteKind::gpu && !is_promise(device)) write_gpu(device, part_of(site, false));
     const std::vector<int> parts = unwritten(device, LinkKind::inside);
     for (const int part : parts)
       if (is_part(topology_.site(part)) && topology_.site(part).kind == SiteKind::gpu)
-        write_gpu(part);
+        write_gpu(part, topology_.site(part).facts);
     if (site.kind == SiteKind::nic &&
         (!unwritten(device, LinkKind::port).empty() || text.substr(0, 4) != "0x02"))
       write_ports(device, {});
@@ -180,11 +180,8 @@ class Writer {
            });
   }
 
-  void write_gpu(int gpu) {
-    const Site& site = topology_.site(gpu);
+  void write_gpu(int gpu, Facts facts) {
     written_[std::size_t(gpu)] = true;
-    Facts facts = site.facts;
-    if (!is_part(site)) facts = part_of(site, false);
     facts.erase("c2c_bw");
     xml_.begin("gpu", ordered(gpu_rules, facts));
     for (const std::size_t i : links_[std::size_t(gpu)]) write_link(topology_.links[i]);
