@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <regex>
 #include <sstream>
 #include <string>
 
@@ -30,8 +29,10 @@ std::string listing(const Reading& reading) {
 
 /// "8" of "8 GPU (by class), 2 cpu elements ..." for `what` " GPU"; -1 if nothing is said.
 int counted(const std::string& row, const std::string& what) {
-  std::smatch found;
-  return std::regex_search(row, found, std::regex("(\\d+) " + what)) ? std::stoi(found[1]) : -1;
+  const std::size_t end = row.find(" " + what);
+  if (end == std::string::npos) return -1;
+  const std::size_t begin = row.find_last_not_of("0123456789", end - 1) + 1;
+  return begin == end ? -1 : std::stoi(row.substr(begin, end - begin));
 }
 
 /// The rows of the table of machines, by file.
