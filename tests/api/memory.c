@@ -270,7 +270,7 @@ static void stopping_sum(void* context, const void* in, void* inout, size_t coun
                          khoroDataType_t type) {
   (void)context, (void)type;
   if (calls_until_stop > 0 && --calls_until_stop == 0) kill(getpid(), SIGSTOP);
-  for (size_t i = 0; i < count; ++i) ((int32_t*)inout)[i] += ((const int32_t*)in)[i];
+  for (size_t i = 0; i < count; ++i) ((uint32_t*)inout)[i] += ((const uint32_t*)in)[i];
 }
 
 enum { stops = 10, failed = 11, overwritten = 12, woken = 13 };
