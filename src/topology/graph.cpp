@@ -99,7 +99,7 @@ bool Builder::chosen(const Link& link) const {
   if (link.from == link.to || link.bytes_per_second < 1) return false;
   if (links_ == LinkChoice::all) return true;
   // The halves of a split GPU are joined inside.
-  return link.kind == LinkKind::nvlink || link.kind == LinkKind::xgmi ||
+  return is_direct(link.kind) ||
          (link.kind == LinkKind::inside && topology_.site(link.from).kind == SiteKind::gpu &&
           topology_.site(link.to).kind == SiteKind::gpu);
 }

@@ -145,8 +145,7 @@ std::string words_for(const Topology& topology, int index) {
 double direct_rate(const Topology& topology, int gpu) {
   double rate = 0;
   for (const Link& link : topology.links)
-    if (link.from == gpu && (link.kind == LinkKind::nvlink || link.kind == LinkKind::xgmi))
-      rate += link.bytes_per_second;
+    if (link.from == gpu && is_direct(link.kind)) rate += link.bytes_per_second;
   return rate;
 }
 

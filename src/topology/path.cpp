@@ -11,10 +11,6 @@
 namespace khoro {
 namespace {
 
-bool is_direct(LinkKind kind) noexcept {
-  return kind == LinkKind::nvlink || kind == LinkKind::xgmi;
-}
-
 /// Shortest paths from one site over the links that `may_pass` lets through; of equally short ones
 /// the fastest. Sites other than the ends are passed only where `may_relay` says so.
 template <class LinkTest, class SiteTest>

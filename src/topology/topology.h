@@ -25,6 +25,11 @@ enum class LinkKind : std::uint8_t { pci, nvlink, xgmi, c2c, socket, inside, por
 std::string_view name(SiteKind kind) noexcept;
 std::string_view name(LinkKind kind) noexcept;
 
+/// NVLink and xGMI: what GPUs reach each other by without PCIe and CPUs.
+constexpr bool is_direct(LinkKind kind) noexcept {
+  return kind == LinkKind::nvlink || kind == LinkKind::xgmi;
+}
+
 /// What is known of a site beside its links, as texts spell it: "busid" is "0000:06:00.0",
 /// "link_speed" is "16.0 GT/s PCIe". Names are those of the attributes of NCCL's topology XML.
 using Facts = std::map<std::string, std::string, std::less<>>;

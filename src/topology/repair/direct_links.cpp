@@ -15,9 +15,8 @@
 namespace khoro {
 namespace {
 
-bool is_direct(LinkKind kind) noexcept {
-  return kind == LinkKind::nvlink || kind == LinkKind::xgmi || kind == LinkKind::c2c;
-}
+/// What texts tell of as a number of equal links between two devices.
+bool is_counted(LinkKind kind) noexcept { return is_direct(kind) || kind == LinkKind::c2c; }
 
 /// Why there is no such link; empty if there may be.
 std::string impossible(const Topology& topology, const Link& link) {
@@ -36,7 +35,7 @@ void drop_impossible(Repairs& repairs) {
   std::vector<bool> dropped(topology.links.size());
   for (std::size_t i = 0; i < topology.links.size(); ++i) {
     const Link& link = topology.links[i];
-    if (!is_direct(link.kind)) continue;
+    if (!is_counted(link.kind)) continue;
     const std::string why = impossible(topology, link);
     if (why.empty()) continue;
     dropped[i] = true;
@@ -66,7 +65,7 @@ void join_parallel(Topology& topology) {
     const auto [place, is_new] = first.try_emplace({link.from, link.to, link.kind}, joined.size());
     if (is_new) {
       joined.push_back(link);
-    } else if (is_direct(link.kind)) {
+    } else if (is_counted(link.kind)) {
       joined[place->second].count += link.count;
       joined[place->second].bytes_per_second += link.bytes_per_second;
     }
@@ -82,7 +81,7 @@ void make_symmetric(Repairs& repairs) {
   std::vector<bool> dropped(topology.links.size());
   for (std::size_t i = 0; i < topology.links.size(); ++i) {
     Link& link = topology.links[i];
-    if (!is_direct(link.kind)) continue;
+    if (!is_counted(link.kind)) continue;
     const auto back = by_ends.find({link.to, link.from, link.kind});
     const int other = back == by_ends.end() ? 0 : back->second->count;
     if (other >= link.count) continue;
