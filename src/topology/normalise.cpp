@@ -11,6 +11,7 @@
 #include <tuple>
 #include <utility>
 
+#include "topology/formats/raw_sites.h"
 #include "topology/rates.h"
 #include "topology/repair/repairs.h"
 
@@ -77,19 +78,6 @@ void name_sites(Topology& topology) {
   std::array<int, 7> count = {};
   for (Site& site : topology.sites)
     site.name = fmt::format("{}{}", name(site.kind), count[static_cast<std::size_t>(site.kind)]++);
-}
-
-/// Ranks sit where the text says; where it says of none, one on each GPU.
-void place_ranks(Topology& topology) {
-  if (!topology.place.empty()) return;
-  topology.place = topology.sites_of(SiteKind::gpu);
-  std::stable_sort(topology.place.begin(), topology.place.end(), [&](int one, int other) {
-    const auto key = [&](int index) {
-      const Site& site = topology.site(index);
-      return std::pair(number_of(site, "rank").value_or(LONG_MAX), index);
-    };
-    return key(one) < key(other);
-  });
 }
 
 bool in_order(const Link& one, const Link& other) noexcept {
@@ -159,7 +147,7 @@ Normalised normalise(Topology topology) {
   repaired = repaired.arranged(canonical_order(repaired));
   std::sort(repaired.links.begin(), repaired.links.end(), in_order);
   name_sites(repaired);
-  place_ranks(repaired);
+  if (repaired.place.empty()) (void)place_ranks(repaired);
   return {std::move(repaired), std::move(repairs.diagnostics)};
 }
 
