@@ -10,12 +10,12 @@
 #include <string>
 #include <utility>
 
+#include "topology/index.h"
+
 namespace khoro {
 namespace {
 
 constexpr double tolerance = 1e-9;  // relative
-
-std::size_t at(int index) noexcept { return static_cast<std::size_t>(index); }
 
 class Checker {
  public:

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "topology/index.h"
 
 namespace khoro {
 namespace {
@@ -16,8 +17,6 @@ namespace {
 /// Bytes per second, a hundred times what the fastest links have. Sums over all links of a machine,
 /// times its GPUs, fit into 64 bits.
 constexpr double most_capacity = 1e14;
-
-std::size_t at(int index) noexcept { return static_cast<std::size_t>(index); }
 
 bool comes_before(const Topology& topology, int one, int other) {
   const Site& a = topology.site(one);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "topology/check.h"
+#include "topology/index.h"
 #include "topology/normalise.h"
 #include "topology/search/closed_form.h"
 #include "topology/search/forest.h"
@@ -25,8 +26,6 @@ constexpr int many_gpus = 32;
 constexpr int most_gpus_of_trees = 72;
 constexpr int most_gpus_of_trees_over_networks = 32;
 constexpr double healthy = 0.5;  // of the direct rate of the GPU in the middle
-
-std::size_t at(int index) noexcept { return static_cast<std::size_t>(index); }
 
 void use(Answer& answer, Method method, std::vector<Channel> channels) {
   answer.method = method;

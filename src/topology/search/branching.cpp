@@ -5,14 +5,13 @@
 #include <limits>
 #include <numeric>
 
+#include "topology/index.h"
 #include "topology/search/flow.h"
 
 namespace khoro {
 namespace {
 
 constexpr std::int64_t unlimited = std::numeric_limits<std::int32_t>::max();
-
-std::size_t at(int index) noexcept { return static_cast<std::size_t>(index); }
 
 class BranchingSearch {
  public:

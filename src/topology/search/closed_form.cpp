@@ -4,12 +4,11 @@
 #include <algorithm>
 #include <limits>
 
+#include "topology/index.h"
 #include "topology/search/hamiltonian.h"
 
 namespace khoro {
 namespace {
-
-std::size_t at(int index) noexcept { return static_cast<std::size_t>(index); }
 
 /// The edge between two vertices; -1 if there is none, or several.
 int only_edge(const Graph& graph, int from, int to) {

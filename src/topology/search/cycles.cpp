@@ -5,14 +5,14 @@
 #include <cstdint>
 #include <limits>
 
+#include "topology/index.h"
+
 namespace khoro {
 namespace {
 
 constexpr int most_improved = 128;  // points
 constexpr double gain_worth = 1e-12;
 constexpr double infinite = std::numeric_limits<double>::infinity();
-
-std::size_t at(int index) noexcept { return static_cast<std::size_t>(index); }
 
 Cycle nearest_neighbours(int start, const Costs& costs) {
   Cycle cycle{start};

@@ -3,12 +3,9 @@
 
 #include <algorithm>
 
+#include "topology/index.h"
+
 namespace khoro {
-namespace {
-
-std::size_t at(int index) noexcept { return static_cast<std::size_t>(index); }
-
-}  // namespace
 
 FlowNetwork::FlowNetwork(int vertices)
     : from_(at(vertices)), level_(at(vertices)), next_(at(vertices)) {}

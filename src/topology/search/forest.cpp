@@ -7,6 +7,7 @@
 #include <optional>
 #include <tuple>
 
+#include "topology/index.h"
 #include "topology/search/branching.h"
 #include "topology/search/splitting.h"
 
@@ -14,8 +15,6 @@ namespace khoro {
 namespace {
 
 constexpr double close = 0.98;  // of the bound: more trees would cost more than they gain
-
-std::size_t at(int index) noexcept { return static_cast<std::size_t>(index); }
 
 /// The rate of one tree: a capacity in so many parts.
 struct Rate {

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "topology/index.h"
+
 namespace khoro {
 namespace {
 
@@ -11,8 +13,6 @@ constexpr int most_points = 34;
 
 /// Where each point leads.
 using Successors = std::vector<int>;
-
-std::size_t at(int index) noexcept { return static_cast<std::size_t>(index); }
 
 /// For an odd number: a zigzag through all but the last point, whose steps are all different, and
 /// the same turned by one point after another.

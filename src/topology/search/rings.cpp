@@ -7,6 +7,7 @@
 #include <numeric>
 #include <optional>
 
+#include "topology/index.h"
 #include "topology/search/packing.h"
 #include "topology/search/routes.h"
 
@@ -20,8 +21,6 @@ constexpr double close = 1e-3;    // to the best: more would cost more than it g
 constexpr double nothing = 1e-6;  // of the target
 // Rows beyond which the linear program would take too much memory and time.
 constexpr std::size_t most_rows = 2000;
-
-std::size_t at(int index) noexcept { return static_cast<std::size_t>(index); }
 
 /// A ring as the linear program sees it.
 struct Ring {

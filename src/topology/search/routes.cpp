@@ -6,12 +6,9 @@
 #include <queue>
 #include <tuple>
 
+#include "topology/index.h"
+
 namespace khoro {
-namespace {
-
-std::size_t at(int index) noexcept { return static_cast<std::size_t>(index); }
-
-}  // namespace
 
 Routes::Routes(const Graph& graph, const std::vector<double>& prices)
     : graph_(graph), costs_(graph.gpus) {

@@ -4,12 +4,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "topology/index.h"
 #include "topology/search/flow.h"
 
 namespace khoro {
 namespace {
-
-std::size_t at(int index) noexcept { return static_cast<std::size_t>(index); }
 
 /// One path after another, without the loops that this makes.
 std::vector<int> joined(const Graph& graph, const std::vector<int>& first,
