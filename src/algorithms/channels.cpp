@@ -176,39 +176,45 @@ int depth_of(const RankTree& tree) {
   return deepest;
 }
 
-/// Of data that passes the channels once: towards the roots of trees, or from them.
-Cost once(const Collective& collective, const Topology& topology, bool towards_roots) {
-  const ChannelLanes lanes = lanes_of(topology);
-  if (lanes.trees.empty()) return once_round(collective, topology, {});
-  Cost cost;
-  std::vector<double> sent(static_cast<std::size_t>(collective.ranks));
-  for (const RankTree& tree : lanes.trees) {
-    cost.rounds = std::max(cost.rounds, depth_of(tree));
-    for (std::size_t rank = 0; rank < sent.size(); ++rank)
-      sent[rank] += towards_roots ? tree.parent[rank] >= 0 : tree.children[rank].size();
-  }
-  cost.sent_per_byte =
-      *std::max_element(sent.begin(), sent.end()) / static_cast<double>(lanes.trees.size());
-  return cost;
+/// What ranks send up a tree, and down it.
+double sent_up(const RankTree& tree, std::size_t rank) { return tree.parent[rank] >= 0 ? 1 : 0; }
+double sent_down(const RankTree& tree, std::size_t rank) {
+  return static_cast<double>(tree.children[rank].size());
 }
 
-Cost allgather_cost(const Collective& collective, const Topology& topology, const Shape&) {
-  return once(collective, topology, false);
+/// Of trees that data passes so many times; `sent` says the chunks that a rank sends in all of
+/// them.
+Cost cost_of_trees(const ChannelLanes& lanes, int passes, const auto& sent) {
+  int deepest = 0;
+  std::vector<double> chunks(lanes.trees.front().parent.size());
+  for (const RankTree& tree : lanes.trees) {
+    deepest = std::max(deepest, depth_of(tree));
+    for (std::size_t rank = 0; rank < chunks.size(); ++rank) chunks[rank] += sent(tree, rank);
+  }
+  return {passes * deepest, *std::max_element(chunks.begin(), chunks.end()) /
+                                static_cast<double>(lanes.trees.size())};
 }
-Cost reducescatter_cost(const Collective& collective, const Topology& topology, const Shape&) {
-  return once(collective, topology, true);
+
+Cost allgather_cost(const Collective& collective, const Topology& topology, const Shape& shape) {
+  const ChannelLanes lanes = lanes_of(topology);
+  if (lanes.trees.empty()) return once_round(collective, topology, shape);
+  return cost_of_trees(lanes, 1, sent_down);
 }
-/// Rounds of the two ways add up. The busiest rank may be another in each, so bytes are those of
-/// both ways together.
+
+Cost reducescatter_cost(const Collective& collective, const Topology& topology,
+                        const Shape& shape) {
+  const ChannelLanes lanes = lanes_of(topology);
+  if (lanes.trees.empty()) return once_round(collective, topology, shape);
+  return cost_of_trees(lanes, 1, sent_up);
+}
+
+/// The busiest rank may be another in each way, so bytes are those of both ways together.
 Cost allreduce_cost(const Collective& collective, const Topology& topology, const Shape& shape) {
   const ChannelLanes lanes = lanes_of(topology);
   if (lanes.trees.empty()) return twice_round(collective, topology, shape);
-  std::vector<double> sent(static_cast<std::size_t>(collective.ranks));
-  for (const RankTree& tree : lanes.trees)
-    for (std::size_t rank = 0; rank < sent.size(); ++rank)
-      sent[rank] += static_cast<double>(tree.children[rank].size()) + (tree.parent[rank] >= 0);
-  return {2 * once(collective, topology, false).rounds,
-          *std::max_element(sent.begin(), sent.end()) / static_cast<double>(lanes.trees.size())};
+  return cost_of_trees(lanes, 2, [](const RankTree& tree, std::size_t rank) {
+    return sent_up(tree, rank) + sent_down(tree, rank);
+  });
 }
 
 }  // namespace
