@@ -85,6 +85,13 @@ std::vector<int> Topology::parents() const {
   return parents;
 }
 
+int Topology::cpu_of(int index) const {
+  const std::vector<int> up = parents();
+  while (index >= 0 && site(index).kind != SiteKind::cpu)
+    index = up[static_cast<std::size_t>(index)];
+  return index;
+}
+
 Topology Topology::arranged(const std::vector<int>& order) const {
   std::vector<int> now(sites.size(), -1);
   Topology arranged;

@@ -78,6 +78,8 @@ struct Topology {
   /// What each site hangs off: the site before it on the shortest way from a CPU over `pci`,
   /// `inside` and `port` links. -1 for CPUs and for what hangs off none.
   std::vector<int> parents() const;
+  /// The CPU that a site hangs off, itself if it is one; -1 if it hangs off none.
+  int cpu_of(int site) const;
   /// -1 if there is none of that name.
   int find(std::string_view site_name) const noexcept;
   /// Index of the new site.

@@ -45,13 +45,6 @@ std::vector<int> devices(const Topology& topology) {
   return devices;
 }
 
-/// The CPU that a device hangs off.
-std::string cpu_of(const Topology& topology, const std::vector<int>& parents, int site) {
-  while (site >= 0 && topology.site(site).kind != SiteKind::cpu)
-    site = parents[static_cast<std::size_t>(site)];
-  return site < 0 ? "?" : topology.site(site).name;
-}
-
 constexpr const char* legend =
     "\nX     the same\n"
     "NVn   n NVLinks, through NVSwitches where there are some; XGn: n xGMI links\n"
@@ -62,7 +55,7 @@ constexpr const char* legend =
     "SYS   between CPUs of a machine; NET: between machines; DIS: nothing\n";
 
 void print_text(const Topology& topology, bool rates) {
-  const std::vector<int> all = devices(topology), parents = topology.parents();
+  const std::vector<int> all = devices(topology);
   std::vector<std::string> head = {""};
   for (const int site : all) head.push_back(topology.site(site).name);
   head.push_back("cpu");
@@ -70,7 +63,8 @@ void print_text(const Topology& topology, bool rates) {
   for (const int from : all) {
     std::vector<std::string> row = {topology.site(from).name};
     for (const int to : all) row.push_back(cell(topology, best_path(topology, from, to), rates));
-    row.push_back(cpu_of(topology, parents, from));
+    const int cpu = topology.cpu_of(from);
+    row.push_back(cpu < 0 ? "?" : topology.site(cpu).name);
     table.add(std::move(row));
   }
   fmt::print("{}{}", table.text(), rates ? "\nGB/s one way, of the slowest link\n" : legend);

@@ -117,8 +117,6 @@ class Extension {
   void add_c2c(int gpu, Device device);
   int gpu_at(const std::string& bus_id);
   int fabric();
-  /// The CPU that a GPU hangs off.
-  int cpu_of(int gpu) const;
   std::optional<unsigned> field(Device device, unsigned field, unsigned scope) const;
 
   const Nvml& nvml_;
@@ -167,14 +165,6 @@ int Extension::fabric() {
       {SiteKind::fabric, "fabric fffffff:ff:ff.0", 0, {{"busid", "fffffff:ff:ff.0"}}});
 }
 
-int Extension::cpu_of(int gpu) const {
-  const std::vector<int> parents = topology_.parents();
-  int site = gpu;
-  while (site >= 0 && topology_.site(site).kind != SiteKind::cpu)
-    site = parents[static_cast<std::size_t>(site)];
-  return site;
-}
-
 void Extension::add_nvlinks(int gpu, Device device) {
   std::map<int, int> count;  // by the site at the other end
   for (unsigned link = 0; link < most_links; ++link) {
@@ -196,7 +186,7 @@ void Extension::add_nvlinks(int gpu, Device device) {
       });
       if (peer != devices_.end()) ++count[peer->first];
     } else {
-      ++count[type == remote_power_cpu ? cpu_of(gpu) : fabric()];
+      ++count[type == remote_power_cpu ? topology_.cpu_of(gpu) : fabric()];
     }
   }
   for (const auto& [site, links] : count) {
@@ -229,7 +219,7 @@ void Extension::add_c2c(int gpu, Device device) {
       ++count;
     }
   }
-  const int cpu = cpu_of(gpu);
+  const int cpu = topology_.cpu_of(gpu);
   if (count == 0 || cpu < 0) return;
   topology_.sites[static_cast<std::size_t>(gpu)].facts["c2c_bw"] = std::to_string(rate);
   topology_.connect(gpu, cpu, {.kind = LinkKind::c2c, .count = count});
