@@ -49,6 +49,17 @@ Reading read_file(const std::string& file) {
   return read_topology(contents(file));
 }
 
+/// What was read, repaired, with all that was said of it.
+Judged judge(Reading reading) {
+  Judged judged{reading.topology.has_value(), {}, std::move(reading.diagnostics)};
+  if (!judged.readable) return judged;
+  Normalised normalised = normalise(std::move(*reading.topology));
+  judged.topology = std::move(normalised.topology);
+  judged.diagnostics.insert(judged.diagnostics.end(), normalised.diagnostics.begin(),
+                            normalised.diagnostics.end());
+  return judged;
+}
+
 std::string_view word_of(Severity severity) {
   static constexpr std::array<std::string_view, 3> words = {"note", "warning", "error"};
   return words[static_cast<std::size_t>(severity)];
@@ -73,26 +84,10 @@ void add_file(CLI::App& command, std::string& file) {
       ->type_name("FILE");
 }
 
-Judged judge_file(const std::string& file) {
-  Reading reading = read_file(file);
-  Judged judged{reading.topology.has_value(), {}, std::move(reading.diagnostics)};
-  if (!judged.readable) return judged;
-  Normalised normalised = normalise(std::move(*reading.topology));
-  judged.topology = std::move(normalised.topology);
-  judged.diagnostics.insert(judged.diagnostics.end(), normalised.diagnostics.begin(),
-                            normalised.diagnostics.end());
-  return judged;
-}
+Judged judge_file(const std::string& file) { return judge(read_file(file)); }
 
 Normalised load_machine(const std::string& file) {
-  if (file.empty()) {
-    Reading detected = detect_machine();
-    Normalised normalised = normalise(std::move(*detected.topology));
-    normalised.diagnostics.insert(normalised.diagnostics.begin(), detected.diagnostics.begin(),
-                                  detected.diagnostics.end());
-    return normalised;
-  }
-  Judged judged = judge_file(file);
+  Judged judged = judge(file.empty() ? detect_machine() : read_file(file));
   if (judged.readable) return {std::move(judged.topology), std::move(judged.diagnostics)};
   std::string errors;
   for (const Diagnostic& diagnostic : judged.diagnostics)
