@@ -145,7 +145,7 @@ void Tree::say(int site, const std::string& indent) {
   for (std::size_t i = 0; i < diagnostics_.size(); ++i) {
     if (said_[i] || diagnostics_[i].place != words) continue;
     said_[i] = true;
-    text_ += fmt::format("{}  ! {}\n", indent, diagnostics_[i].message);
+    text_ += fmt::format("{}  ! {}\n", indent, printable(diagnostics_[i].message));
   }
 }
 

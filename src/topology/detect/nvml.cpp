@@ -190,11 +190,12 @@ void Extension::add_nvlinks(int gpu, Device device) {
     }
   }
   for (const auto& [site, links] : count) {
+    if (site < 0) continue;  // a CPU that is not known
     const Link link{.from = gpu, .to = site, .kind = LinkKind::nvlink, .count = links};
     // The other GPU tells of its own end.
     if (topology_.site(site).kind == SiteKind::gpu)
       topology_.links.push_back(link);
-    else if (site >= 0)
+    else
       topology_.connect(gpu, site, link);
   }
 }
