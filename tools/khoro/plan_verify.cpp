@@ -3,12 +3,13 @@
 
 #include <charconv>
 #include <chrono>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/error.h"
 #include "commands.h"
+#include "input.h"
 #include "machines.h"
 #include "plan.h"
 #include "plan/image.h"
@@ -162,22 +163,10 @@ void Verification::prove_range(const Algorithm& algorithm, const RankRange& rang
     for (const Machines& each : machines_for(algorithm, n)) prove_variants(algorithm, n, each);
 }
 
-std::string text_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text;
-  char block[65536];
-  // One byte more than a plan may have is enough to refuse it.
-  while (file && text.size() <= most_plan_bytes) {
-    file.read(block, sizeof block);
-    text.append(block, static_cast<std::size_t>(file.gcount()));
-  }
-  if (text.empty() && !file.eof())
-    throw Error(Code::invalid_argument, fmt::format("{}: cannot be read", path));
-  return text;
-}
-
 void Verification::prove_file(const std::string& path) {
-  Parsed parsed = parse(text_of(path));
+  const std::optional<std::string> text = read_input(path, most_plan_bytes);
+  if (!text) throw Error(Code::invalid_argument, fmt::format("{}: cannot be read", path));
+  Parsed parsed = parse(*text);
   if (!parsed.plan) {
     unreadable_ = std::move(parsed.diagnostics);
     return;

@@ -6,9 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cstdio>
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -16,27 +14,12 @@
 #include "base/error.h"
 #include "capture.h"
 #include "commands.h"
+#include "input.h"
 #include "topology/detect/detect.h"
 #include "topology/formats/read.h"
 
 namespace khoro::tool {
 namespace {
-
-std::string contents(const std::string& file) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> input(std::fopen(file.c_str(), "rb"),
-                                                              &std::fclose);
-  if (!input) throw Error(Code::invalid_argument, fmt::format("{}: {}", file, words_of_errno()));
-  std::string text;
-  std::array<char, 65'536> part;
-  while (text.size() <= most_topology_bytes) {
-    const std::size_t got = std::fread(part.data(), 1, part.size(), input.get());
-    if (got == 0) break;
-    text.append(part.data(), got);
-  }
-  if (std::ferror(input.get()))
-    throw Error(Code::invalid_argument, fmt::format("{}: {}", file, words_of_errno()));
-  return text;
-}
 
 Reading read_file(const std::string& file) {
   std::error_code failed;
@@ -46,7 +29,9 @@ Reading read_file(const std::string& file) {
   if (type != std::filesystem::file_type::regular && type != std::filesystem::file_type::directory)
     throw Error(Code::invalid_argument, fmt::format("{}: neither a file nor a folder", file));
   if (std::optional<Reading> capture = read_capture(file)) return std::move(*capture);
-  return read_topology(contents(file));
+  const std::optional<std::string> text = read_input(file, most_topology_bytes);
+  if (!text) throw Error(Code::invalid_argument, fmt::format("{}: {}", file, words_of_errno()));
+  return read_topology(*text);
 }
 
 /// What was read, repaired, with all that was said of it.
