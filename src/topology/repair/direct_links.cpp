@@ -32,28 +32,18 @@ std::string impossible(const Topology& topology, const Link& link) {
 
 void drop_impossible(Repairs& repairs) {
   const Topology& topology = repairs.topology;
-  std::vector<bool> dropped(topology.links.size());
-  for (std::size_t i = 0; i < topology.links.size(); ++i) {
-    const Link& link = topology.links[i];
+  using Ends = std::tuple<int, int, LinkKind>;
+  std::set<Ends> bad;  // both ways
+  for (const Link& link : topology.links) {
     if (!is_counted(link.kind)) continue;
     const std::string why = impossible(topology, link);
-    if (why.empty()) continue;
-    dropped[i] = true;
-    const auto same = [&](const Link& other) {
-      return std::pair(other.from, other.to) == std::pair(link.from, link.to) ||
-             std::pair(other.to, other.from) == std::pair(link.from, link.to);
-    };
-    const auto here = topology.links.begin() + static_cast<std::ptrdiff_t>(i);
-    if (std::any_of(topology.links.begin(), here, same)) continue;  // told already
+    if (why.empty() || !bad.insert({link.from, link.to, link.kind}).second) continue;
+    bad.insert({link.to, link.from, link.kind});
     repairs.tell(Severity::warning, link.from, fmt::format("{} {}: ignored", name(link.kind), why));
   }
-  const std::vector<bool> back = dropped;
-  for (std::size_t i = 0; i < topology.links.size(); ++i)
-    for (std::size_t j = 0; j < topology.links.size(); ++j)
-      if (back[i] && topology.links[j].from == topology.links[i].to &&
-          topology.links[j].to == topology.links[i].from &&
-          topology.links[j].kind == topology.links[i].kind)
-        dropped[j] = true;
+  std::vector<bool> dropped;
+  for (const Link& link : topology.links)
+    dropped.push_back(bad.contains({link.from, link.to, link.kind}));
   repairs.remove({}, dropped);
 }
 
