@@ -8,10 +8,13 @@
 #include "support/catch.h"
 #include "support/golden.h"
 #include "topology/formats/text.h"
+#include "topology/raw_machines.h"
 
 using namespace khoro;
 
 namespace {
+
+using test::link;
 
 std::string golden(const std::string& name) {
   return test::read_file(test::golden_folder() / "topologies" / name);
@@ -46,14 +49,6 @@ Topology read(const std::string& text) {
   for (const Diagnostic& diagnostic : reading.diagnostics) INFO(diagnostic.message);
   REQUIRE(reading.topology);
   return *reading.topology;
-}
-
-std::string link(const Topology& topology, const std::string& from, const std::string& to) {
-  std::string found;
-  for (const Link& each : topology.links)
-    if (topology.site(each.from).name == from && topology.site(each.to).name == to)
-      found += fmt::format("{}{} x{}", found.empty() ? "" : ", ", name(each.kind), each.count);
-  return found;
 }
 
 /// Speed and width of the one device there.

@@ -11,11 +11,14 @@
 #include "support/golden.h"
 #include "support/topologies.h"
 #include "topology/formats/text.h"
+#include "topology/raw_machines.h"
 #include "topology/topology.h"
 
 using namespace khoro;
 
 namespace {
+
+using test::link;
 
 std::string in_cpu(const std::string& text) {
   return "<system version=\"1\">\n<cpu numaid=\"0\" arch=\"x86_64\">\n" + text +
@@ -73,15 +76,6 @@ const Site& site(const Topology& topology, const std::string& name) {
   INFO(name << " in\n" << print(topology));
   REQUIRE(index >= 0);
   return topology.site(index);
-}
-
-/// "nvlink x2" for the link from one site to another; "" if there is none.
-std::string link(const Topology& topology, const std::string& from, const std::string& to) {
-  std::string found;
-  for (const Link& each : topology.links)
-    if (topology.site(each.from).name == from && topology.site(each.to).name == to)
-      found += fmt::format("{}{} x{}", found.empty() ? "" : ", ", name(each.kind), each.count);
-  return found;
 }
 
 /// A line is one tag: attributes with one blank before each, in double quotes, at most sixteen, and

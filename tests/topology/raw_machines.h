@@ -70,4 +70,13 @@ inline const Link* link_between(const Topology& topology, std::string_view from,
   return nullptr;
 }
 
+/// "nvlink x2" for the link from one site to another; "" if there is none.
+inline std::string link(const Topology& topology, const std::string& from, const std::string& to) {
+  std::string found;
+  for (const Link& each : topology.links)
+    if (topology.site(each.from).name == from && topology.site(each.to).name == to)
+      found += fmt::format("{}{} x{}", found.empty() ? "" : ", ", name(each.kind), each.count);
+  return found;
+}
+
 }  // namespace khoro::test
