@@ -35,19 +35,40 @@ struct Flight {
   Transfer transfer;
 };
 
-/// From one rank to another: messages under way, in order; one after the other leaves.
-struct Pipe {
+/// Messages that were sent and not yet taken, in order; they have numbers.
+class Queue {
+ public:
+  std::size_t add(std::size_t bytes) {
+    messages_.push_back({bytes, false});
+    return taken_ + messages_.size() - 1;
+  }
+  void arrive(std::size_t number) { messages_[number - taken_].arrived = true; }
+  bool ready() const { return !messages_.empty() && messages_.front().arrived; }
+  /// Its bytes.
+  std::size_t take() {
+    const std::size_t bytes = messages_.front().bytes;
+    messages_.pop_front();
+    ++taken_;
+    return bytes;
+  }
+  int size() const { return static_cast<int>(messages_.size()); }
+
+ private:
   struct Message {
     std::size_t bytes = 0;
     bool arrived = false;
   };
+  std::deque<Message> messages_;
+  std::size_t taken_ = 0;
+};
+
+/// From one rank to another: messages under way, in order; one after the other leaves.
+struct Pipe {
   int from = 0, to = 0;
-  std::deque<Message> messages;
-  std::size_t received = 0;         // that have left `messages` again
-  std::size_t received_puts = 0;    // that have left `filled`
-  std::deque<std::size_t> windows;  // offered and not filled: their bytes
-  std::deque<Message> filled;       // by puts: what takes wait for
-  std::deque<Flight> waiting;       // for the one before to have left
+  Queue sent;
+  Queue put;
+  int windows = 0;             // offered and not filled
+  std::deque<Flight> waiting;  // for the one before to have left
   bool leaving = false;
 };
 
@@ -95,7 +116,7 @@ class Play {
   std::map<std::size_t, Flight> flights_;  // by flow
   std::multimap<double, Flight> landing_;  // by the time of arrival
   double now_ = 0;
-  Simulation timeline_;
+  Simulation simulation_;
 };
 
 Play::Play(const Plan& plan, const Topology& topology, const SimulatedCall& call)
@@ -107,7 +128,7 @@ Play::Play(const Plan& plan, const Topology& topology, const SimulatedCall& call
   const auto widest = static_cast<std::size_t>(std::max(plan.widest_message, 1));
   grid_ = Grid({plan.collective, plan.chunks, call.bytes, 1,
                 std::max<std::size_t>(call.slot_bytes / widest, 1), nullptr, &plan.weights});
-  timeline_.link_bytes.resize(topology.links.size());
+  simulation_.link_bytes.resize(topology.links.size());
   std::size_t messages_per_tile = 0;
   for (int rank = 0; rank < plan.collective.ranks; ++rank) {
     Rank made{flatten(plan, rank), {}, {}, {}};
@@ -131,7 +152,7 @@ Play::Play(const Plan& plan, const Topology& topology, const SimulatedCall& call
 int Play::pipe_of(int from, int to, int index) {
   const auto [place, is_new] =
       pipe_numbers_.try_emplace({from, to, index}, static_cast<int>(pipes_.size()));
-  if (is_new) pipes_.push_back({from, to, {}, 0, 0, {}, {}, {}, false});
+  if (is_new) pipes_.push_back({from, to, {}, {}, 0, {}, false});
   return place->second;
 }
 
@@ -171,20 +192,19 @@ bool Play::ready(const Rank& rank, std::uint32_t first, std::uint32_t end) const
         if (rank.tokens[static_cast<std::size_t>(stage.token())] == 0) return false;
         break;
       case Verb::recv:
-        if (pipe->messages.empty() || !pipe->messages.front().arrived) return false;
+        if (!pipe->sent.ready()) return false;
         break;
       case Verb::take:
-        if (pipe->filled.empty() || !pipe->filled.front().arrived) return false;
+        if (!pipe->put.ready()) return false;
         break;
       case Verb::send:
-        if (static_cast<int>(pipe->messages.size()) >= call_.slots) return false;
+        if (pipe->sent.size() >= call_.slots) return false;
         break;
       case Verb::put:
-        if (pipe->windows.empty()) return false;
+        if (pipe->windows == 0) return false;
         break;
       case Verb::offer:
-        if (static_cast<int>(pipe->windows.size() + pipe->filled.size()) >= call_.slots)
-          return false;
+        if (pipe->windows + pipe->put.size() >= call_.slots) return false;
         break;
       case Verb::read:
       case Verb::scale:
@@ -212,23 +232,14 @@ void Play::run_step(int number, std::size_t lane, std::uint32_t first, std::uint
       case Verb::read:
         value = std::max(value, bytes_of(stage, rank.places[lane].tile));
         break;
-      case Verb::recv: {
-        Pipe& pipe = pipes_[static_cast<std::size_t>(pipe_number)];
-        value = std::max(value, pipe.messages.front().bytes);
-        pipe.messages.pop_front();
-        ++pipe.received;
+      case Verb::recv:
+        value = std::max(value, pipes_[static_cast<std::size_t>(pipe_number)].sent.take());
         break;
-      }
-      case Verb::take: {
-        Pipe& pipe = pipes_[static_cast<std::size_t>(pipe_number)];
-        value = std::max(value, pipe.filled.front().bytes);
-        pipe.filled.pop_front();
-        ++pipe.received_puts;
+      case Verb::take:
+        value = std::max(value, pipes_[static_cast<std::size_t>(pipe_number)].put.take());
         break;
-      }
       case Verb::offer:
-        pipes_[static_cast<std::size_t>(pipe_number)].windows.push_back(
-            bytes_of(stage, rank.places[lane].tile));
+        ++pipes_[static_cast<std::size_t>(pipe_number)].windows;
         break;
       case Verb::send:
       case Verb::put:
@@ -243,14 +254,8 @@ void Play::run_step(int number, std::size_t lane, std::uint32_t first, std::uint
 
 void Play::depart(int number, int lane, std::size_t bytes, bool put) {
   Pipe& pipe = pipes_[static_cast<std::size_t>(number)];
-  std::size_t message = pipe.received + pipe.messages.size();
-  if (put) {
-    pipe.windows.pop_front();
-    message = pipe.received_puts + pipe.filled.size();
-    pipe.filled.push_back({bytes, false});
-  } else {
-    pipe.messages.push_back({bytes, false});
-  }
+  if (put) --pipe.windows;
+  const std::size_t message = (put ? pipe.put : pipe.sent).add(bytes);
   pipe.waiting.push_back({number, message, put, {pipe.from, pipe.to, lane, bytes, now_, now_}});
   if (!pipe.leaving) leave(number);
 }
@@ -262,7 +267,8 @@ void Play::leave(int number) {
     Flight flight = std::move(pipe.waiting.front());
     pipe.waiting.pop_front();
     const auto bytes = static_cast<double>(flight.transfer.bytes);
-    for (const int link : path.links) timeline_.link_bytes[static_cast<std::size_t>(link)] += bytes;
+    for (const int link : path.links)
+      simulation_.link_bytes[static_cast<std::size_t>(link)] += bytes;
     if (bytes == 0 || path.links.empty()) {
       landing_.emplace(now_ + path.latency_seconds, std::move(flight));
     } else {
@@ -274,12 +280,9 @@ void Play::leave(int number) {
 
 void Play::arrive(const Flight& flight) {
   Pipe& pipe = pipes_[static_cast<std::size_t>(flight.pipe)];
-  if (flight.put)
-    pipe.filled[flight.message - pipe.received_puts].arrived = true;
-  else
-    pipe.messages[flight.message - pipe.received].arrived = true;
-  timeline_.transfers.push_back(flight.transfer);
-  timeline_.transfers.back().end = now_;
+  (flight.put ? pipe.put : pipe.sent).arrive(flight.message);
+  simulation_.transfers.push_back(flight.transfer);
+  simulation_.transfers.back().end = now_;
 }
 
 bool Play::fire(int number, std::size_t lane) {
@@ -339,9 +342,9 @@ std::string Play::who_waits() const {
 
 Simulation Play::run() {
   for (fire_all(); !flights_.empty() || !landing_.empty(); fire_all()) pass_time();
-  timeline_.seconds = now_;
-  timeline_.stuck = who_waits();
-  return std::move(timeline_);
+  simulation_.seconds = now_;
+  simulation_.stuck = who_waits();
+  return std::move(simulation_);
 }
 
 }  // namespace
