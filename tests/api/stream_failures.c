@@ -213,8 +213,20 @@ static void destroyed_inside_a_group(void) {
   OK(khoroCommDestroy(pair.comms[1]));
 }
 
+/* What threads of this process sleep with stays with it while it has a communicator. */
+static void let_the_worker_sleep(struct pair* pair) {
+  const int before = descriptors();
+  const khoroStream_t stream = make_stream();
+  enum { doorbell = 1, alarm = 2 };
+  OK(add(pair, 0, stream)); /* and rank 1 does not come */
+  for (int i = 0; i < 1000 && descriptors() < before + doorbell + alarm; ++i) sleep_ms(10);
+  OK(add(pair, 1, NULL));
+  OK(khoroStreamDestroy(stream));
+}
+
 static void nothing_is_left(void) {
   struct pair pair = make_pair();
+  let_the_worker_sleep(&pair);
   const struct usage base = usage();
   for (int round = 0; round < 30; ++round) {
     const khoroStream_t streams[2] = {make_stream(), make_stream()};
