@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A layer includes only what its row in layers.txt names, and the table names every layer."""
+"""A layer includes only what its row in layers.txt names, and the table names every layer.
+
+Tests know Catch2 by support/catch.h alone, which has one set of words for all of its releases.
+"""
 import re
 
 from sources import CODE, ROOT, files, finish, text
@@ -29,6 +32,9 @@ for path in files("src", suffixes=CODE):
             faults.append(f"{path}:{number}: \"{name}\" is not rooted at src/")
         if (quoted or target == "public") and target not in rows[layer]:
             faults.append(f"{path}:{number}: {layer} may not include {target} ({name})")
+for path in files("tests", suffixes=CODE):
+    if path.name != "catch.h" and "<catch2/" in text(path).replace("__has_include(<catch2/", ""):
+        faults.append(f"{path}: includes Catch2 other than by support/catch.h")
 if includes == 0:
     faults.append("no include found in src/: the test looks in the wrong place")
 finish(faults)

@@ -2,11 +2,11 @@
 #include "topology/detect/detect.h"
 
 #include <unistd.h>
-#include <catch2/catch.hpp>
 
 #include <filesystem>
 #include <fstream>
 
+#include "support/catch.h"
 #include "topology/normalise.h"
 #include "topology/raw_machines.h"
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "topology/fuse.h"
 
-#include <catch2/catch.hpp>
-
+#include "support/catch.h"
 #include "topology/normalise.h"
 #include "topology/raw_machines.h"
 

@@ -2,10 +2,10 @@
 #include "topology/normalise.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <numeric>
 #include <random>
 
+#include "support/catch.h"
 #include "topology/raw_machines.h"
 
 namespace khoro {

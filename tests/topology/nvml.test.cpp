@@ -2,8 +2,7 @@
 // Runs where the loader finds the library of fake_nvml.cpp as NVML.
 #include "topology/detect/nvml.h"
 
-#include <catch2/catch.hpp>
-
+#include "support/catch.h"
 #include "topology/normalise.h"
 #include "topology/raw_machines.h"
 
