@@ -54,26 +54,37 @@ static void sixty_four_descriptors_are_enough_for_a_small_job(void) {
   run_in_child(use_in_one_process);
 }
 
+static int says_what_has_run_out(void) {
+  const char* words = khoroGetLastError(NULL);
+  return strstr(words, "files") || strstr(words, "descriptors");
+}
+
+static khoroResult_t one_process_with(int left, const char* deadline) {
+  CHECK(setenv("KHORO_INIT_DEADLINE", deadline, 1) == 0);
+  /* What earlier rounds have left for those who come late is there yet. */
+  allow_descriptors(descriptors() + left);
+  forget_words();
+  const khoroResult_t result = one_process(2);
+  allow_descriptors(512);
+  return result;
+}
+
 /* In a child of its own. */
 static void fewer_descriptors_are_an_error_that_says_so(void) {
   enum { control = 3 }; /* of the control thread, which may stay until the next call */
-  CHECK(setenv("KHORO_INIT_DEADLINE", "300ms", 1) == 0);
   const int base = descriptors();
   int worked = 0, failed = 0;
   for (int left = 0; left <= 50; ++left) {
-    /* What earlier rounds have left for those who come late is there yet. */
-    allow_descriptors(descriptors() + left);
-    forget_words();
-    const khoroResult_t result = one_process(2);
-    allow_descriptors(512);
+    khoroResult_t result = one_process_with(left, "300ms");
+    /* A busy machine may be the reason. */
+    if (result == khoroTimeout && !says_what_has_run_out()) result = one_process_with(left, "10s");
     if (result == khoroSuccess) {
       ++worked;
       continue;
     }
     CHECK(result == khoroSystemError || result == khoroRemoteError || result == khoroTimeout);
-    const char* words = khoroGetLastError(NULL);
-    if (!strstr(words, "files") && !strstr(words, "descriptors")) {
-      fprintf(stderr, "%d left: %s\n", left, words);
+    if (!says_what_has_run_out()) {
+      fprintf(stderr, "%d left: %s\n", left, khoroGetLastError(NULL));
       abort();
     }
     ++failed;
