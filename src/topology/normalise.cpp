@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "topology/formats/raw_sites.h"
+#include "topology/leaving.h"
 #include "topology/rates.h"
 #include "topology/repair/repairs.h"
 
@@ -22,15 +23,17 @@ namespace {
 /// such.
 using SiteKey = std::tuple<int, int, long, std::string, std::string, std::string, Facts>;
 
-SiteKey key_of(const Topology& topology, int index) {
+/// `links` are those that leave the site.
+SiteKey key_of(const Topology& topology, int index, const std::vector<int>& links) {
   const Site& site = topology.site(index);
   std::string label(site.fact("name"));
   if (site.kind == SiteKind::nic)
-    for (const Link& link : topology.links)
-      if (link.from == index && link.kind == LinkKind::port)
-        if (const std::string port(topology.site(link.to).fact("name"));
-            label.empty() || port < label)
-          label = port;
+    for (const int leaving : links) {
+      const Link& link = topology.links[static_cast<std::size_t>(leaving)];
+      if (link.kind != LinkKind::port) continue;
+      const std::string port(topology.site(link.to).fact("name"));
+      if (label.empty() || port < label) label = port;
+    }
   const std::string_view number = site.kind == SiteKind::cpu ? "numaid" : "dev";
   return {static_cast<int>(site.kind),
           site.machine,
@@ -63,9 +66,10 @@ void number_machines(Topology& topology) {
 }
 
 std::vector<int> canonical_order(const Topology& topology) {
+  const std::vector<std::vector<int>> leaving = links_leaving(topology);
   std::vector<SiteKey> keys;
   for (std::size_t i = 0; i < topology.sites.size(); ++i)
-    keys.push_back(key_of(topology, static_cast<int>(i)));
+    keys.push_back(key_of(topology, static_cast<int>(i), leaving[i]));
   std::vector<int> order(topology.sites.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int one, int other) {
@@ -86,16 +90,15 @@ bool in_order(const Link& one, const Link& other) noexcept {
 
 }  // namespace
 
+Repairs::Repairs(Topology broken)
+    : topology(std::move(broken)), several_machines(has_several_machines(topology)) {}
+
 void Repairs::tell(Severity severity, int site, std::string message) {
-  diagnostics.push_back({0, words_for(topology, site), std::move(message), 0, severity});
+  diagnostics.push_back({0, words_for(site), std::move(message), 0, severity});
 }
 
-std::vector<int> Repairs::leaving(int from, LinkKind kind) const {
-  std::vector<int> found;
-  for (std::size_t i = 0; i < topology.links.size(); ++i)
-    if (topology.links[i].from == from && topology.links[i].kind == kind)
-      found.push_back(static_cast<int>(i));
-  return found;
+std::string Repairs::words_for(int site) const {
+  return khoro::words_for(topology.site(site), several_machines);
 }
 
 void Repairs::remove(const std::vector<bool>& sites, const std::vector<bool>& links) {
@@ -112,8 +115,13 @@ void Repairs::remove(const std::vector<bool>& sites, const std::vector<bool>& li
   topology = topology.arranged(order);
 }
 
-std::string words_for(const Topology& topology, int index) {
-  const Site& site = topology.site(index);
+bool has_several_machines(const Topology& topology) {
+  return std::any_of(topology.sites.begin(), topology.sites.end(), [&](const Site& site) {
+    return site.machine != topology.sites.front().machine;
+  });
+}
+
+std::string words_for(const Site& site, bool several_machines) {
   std::string words(name(site.kind));
   if (site.kind == SiteKind::gpu && !site.fact("dev").empty())
     words += fmt::format(" {} at {}", site.fact("dev"), site.fact("busid"));
@@ -123,10 +131,7 @@ std::string words_for(const Topology& topology, int index) {
     words += fmt::format(" {}", bus);
   else if (const std::string_view numa = site.fact("numaid"); !numa.empty())
     words += fmt::format(" {}", numa);
-  const bool several =
-      std::any_of(topology.sites.begin(), topology.sites.end(),
-                  [&](const Site& other) { return other.machine != site.machine; });
-  if (several) words += fmt::format(" of machine {}", site.machine);
+  if (several_machines) words += fmt::format(" of machine {}", site.machine);
   return words;
 }
 
@@ -139,7 +144,7 @@ double direct_rate(const Topology& topology, int gpu) {
 
 Normalised normalise(Topology topology) {
   number_machines(topology);
-  Repairs repairs{topology.arranged(canonical_order(topology)), {}};
+  Repairs repairs(topology.arranged(canonical_order(topology)));
   for (const auto pass : {repair_direct_links, join_fabrics, repair_pci, flatten_switches,
                           repair_ports, join_cpus, fill_rates, name_weak_gpus})
     pass(repairs);

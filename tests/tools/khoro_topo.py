@@ -166,6 +166,12 @@ class Topo(unittest.TestCase):
         self.assertIn('<option value="load">', page)
         self.assertNotRegex(page.replace("http://www.w3.org/2000/svg", ""), "https?://")
 
+    def test_as_many_sites_as_a_file_may_have_take_no_minutes(self):
+        devices = "".join(f"gpu g{i} machine 0 dev={i}\nlink pci g{i} -- c\n" for i in range(60000))
+        file = self.file("topology\ncpu c machine 0 numaid=0\n" + devices)
+        text = self.topo("show", "--file", file)
+        self.assertIn("\n  gpu59999  12\n    ! says no PCIe speed", text)
+
     def test_a_capture_is_a_machine(self):
         files = {"sys/devices/system/node/node0/cpulist": "0-3",
                  "proc/cpuinfo": "vendor_id\t: GenuineIntel\n",

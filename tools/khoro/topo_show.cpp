@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -11,6 +10,8 @@
 
 #include "table.h"
 #include "topo.h"
+#include "topology/index.h"
+#include "topology/leaving.h"
 #include "topology/repair/repairs.h"
 
 namespace khoro::tool {
@@ -67,9 +68,17 @@ class Tree {
  public:
   explicit Tree(const Normalised& machine)
       : topology_(machine.topology),
+        several_machines_(has_several_machines(topology_)),
+        leaving_(links_leaving(topology_)),
         parents_(topology_.parents()),
+        children_(parents_.size()),
         said_(machine.diagnostics.size()),
-        diagnostics_(machine.diagnostics) {}
+        diagnostics_(machine.diagnostics) {
+    for (std::size_t i = 0; i < parents_.size(); ++i)
+      if (parents_[i] >= 0) children_[at(parents_[i])].push_back(static_cast<int>(i));
+    for (const Site& site : topology_.sites) ++counts_[site.machine][site.kind];
+    for (std::size_t i = 0; i < diagnostics_.size(); ++i) places_.emplace(diagnostics_[i].place, i);
+  }
 
   std::string text() {
     int machine = -1;
@@ -95,17 +104,22 @@ class Tree {
   std::string up(int site) const;
   void say(int site, const std::string& indent);
 
+  const Link& link(int index) const { return topology_.links[at(index)]; }
+
   const Topology& topology_;
+  bool several_machines_;
+  std::map<int, std::map<SiteKind, int>> counts_;  // of sites, by machine
+  std::vector<std::vector<int>> leaving_;
   std::vector<int> parents_;
+  std::vector<std::vector<int>> children_;
   std::vector<bool> said_;
   const std::vector<Diagnostic>& diagnostics_;
+  std::multimap<std::string_view, std::size_t> places_;  // of the diagnostics
   std::string text_;
 };
 
 void Tree::heading(int machine) {
-  std::map<SiteKind, int> count;
-  for (const Site& site : topology_.sites)
-    if (site.machine == machine) ++count[site.kind];
+  std::map<SiteKind, int>& count = counts_[machine];
   std::vector<std::string> parts;
   for (const SiteKind kind : {SiteKind::cpu, SiteKind::gpu, SiteKind::nic, SiteKind::port})
     if (count[kind] > 0)
@@ -115,24 +129,22 @@ void Tree::heading(int machine) {
 
 /// The rate of the link to what the site hangs off.
 std::string Tree::up(int site) const {
-  for (const Link& link : topology_.links)
-    if (link.from == site && link.to == parents_[static_cast<std::size_t>(site)])
-      return link.kind == LinkKind::inside ? ""
-                                           : fmt::format("  {}", gigabytes(link.bytes_per_second));
+  for (const int index : leaving_[at(site)])
+    if (const Link& up = link(index); up.to == parents_[at(site)])
+      return up.kind == LinkKind::inside ? "" : fmt::format("  {}", gigabytes(up.bytes_per_second));
   return "";
 }
 
 /// Its links that are no part of the tree: "nvlink gpu1 20, gpu2 40".
 std::string Tree::links_of(int site) const {
   std::map<LinkKind, std::vector<std::string>> by_kind;
-  for (const Link& link : topology_.links) {
+  for (const int index : leaving_[at(site)]) {
+    const auto& [from, to, kind, count, rate, latency] = link(index);
     const bool in_tree =
-        link.kind == LinkKind::pci || link.kind == LinkKind::inside || link.kind == LinkKind::port;
-    const bool from_cpu =
-        topology_.site(site).kind == SiteKind::cpu && link.kind != LinkKind::socket;
-    if (link.from != site || in_tree || from_cpu) continue;
-    by_kind[link.kind].push_back(
-        fmt::format("{} {}", topology_.site(link.to).name, gigabytes(link.bytes_per_second)));
+        kind == LinkKind::pci || kind == LinkKind::inside || kind == LinkKind::port;
+    const bool from_cpu = topology_.site(site).kind == SiteKind::cpu && kind != LinkKind::socket;
+    if (in_tree || from_cpu) continue;
+    by_kind[kind].push_back(fmt::format("{} {}", topology_.site(to).name, gigabytes(rate)));
   }
   std::string text;
   for (const auto& [kind, links] : by_kind)
@@ -141,9 +153,11 @@ std::string Tree::links_of(int site) const {
 }
 
 void Tree::say(int site, const std::string& indent) {
-  const std::string words = words_for(topology_, site);
-  for (std::size_t i = 0; i < diagnostics_.size(); ++i) {
-    if (said_[i] || diagnostics_[i].place != words) continue;
+  const auto [first, last] =
+      places_.equal_range(words_for(topology_.site(site), several_machines_));
+  for (auto place = first; place != last; ++place) {
+    const std::size_t i = place->second;
+    if (said_[i]) continue;
     said_[i] = true;
     text_ += fmt::format("{}  ! {}\n", indent, printable(diagnostics_[i].message));
   }
@@ -157,11 +171,10 @@ void Tree::line(int index, const std::string& indent) {
 }
 
 void Tree::below(int site, const std::string& indent) {
-  for (std::size_t child = 0; child < parents_.size(); ++child)
-    if (parents_[child] == site) {
-      line(static_cast<int>(child), indent + "  ");
-      below(static_cast<int>(child), indent + "  ");
-    }
+  for (const int child : children_[at(site)]) {
+    line(child, indent + "  ");
+    below(child, indent + "  ");
+  }
 }
 
 /// What hangs off no CPU, and what hangs off that.
@@ -170,18 +183,17 @@ void Tree::unattached() {
     const SiteKind kind = topology_.sites[i].kind;
     if (parents_[i] >= 0 || kind == SiteKind::cpu || kind == SiteKind::fabric) continue;
     line(static_cast<int>(i), "");
-    for (const Link& link : topology_.links)
-      if (link.from == static_cast<int>(i) && link.kind == LinkKind::pci)
-        text_ += fmt::format("  pci {} {}\n", topology_.site(link.to).name,
-                             gigabytes(link.bytes_per_second));
+    for (const int index : leaving_[i])
+      if (const Link& along = link(index); along.kind == LinkKind::pci)
+        text_ += fmt::format("  pci {} {}\n", topology_.site(along.to).name,
+                             gigabytes(along.bytes_per_second));
   }
 }
 
 void Tree::fabrics() {
   for (const int fabric : topology_.sites_of(SiteKind::fabric)) {
-    const auto gpus = std::count_if(topology_.links.begin(), topology_.links.end(),
-                                    [fabric](const Link& link) { return link.from == fabric; });
-    text_ += fmt::format("{} joins {} GPUs\n", topology_.site(fabric).name, gpus);
+    text_ +=
+        fmt::format("{} joins {} GPUs\n", topology_.site(fabric).name, leaving_[at(fabric)].size());
     say(fabric, "");
   }
 }

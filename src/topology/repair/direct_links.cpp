@@ -8,7 +8,6 @@
 #include <set>
 #include <tuple>
 
-#include "topology/normalise.h"
 #include "topology/rates.h"
 #include "topology/repair/repairs.h"
 
@@ -19,14 +18,15 @@ namespace {
 bool is_counted(LinkKind kind) noexcept { return is_direct(kind) || kind == LinkKind::c2c; }
 
 /// Why there is no such link; empty if there may be.
-std::string impossible(const Topology& topology, const Link& link) {
+std::string impossible(const Repairs& repairs, const Link& link) {
+  const Topology& topology = repairs.topology;
   const SiteKind to = topology.site(link.to).kind;
   if (link.from == link.to) return "a link to itself; whom it reaches is not known";
-  if (link.count <= 0) return "a link to " + words_for(topology, link.to) + " with a count of 0";
+  if (link.count <= 0) return "a link to " + repairs.words_for(link.to) + " with a count of 0";
   if (topology.site(link.from).kind != SiteKind::gpu) return {};  // told of its other end
   if (to == SiteKind::nic || to == SiteKind::port ||
       (to == SiteKind::bridge && link.kind != LinkKind::c2c))
-    return "a link to " + words_for(topology, link.to) + ", which can have none";
+    return "a link to " + repairs.words_for(link.to) + ", which can have none";
   return {};
 }
 
@@ -36,7 +36,7 @@ void drop_impossible(Repairs& repairs) {
   std::set<Ends> bad;  // both ways
   for (const Link& link : topology.links) {
     if (!is_counted(link.kind)) continue;
-    const std::string why = impossible(topology, link);
+    const std::string why = impossible(repairs, link);
     if (why.empty() || !bad.insert({link.from, link.to, link.kind}).second) continue;
     bad.insert({link.to, link.from, link.kind});
     repairs.tell(Severity::warning, link.from, fmt::format("{} {}: ignored", name(link.kind), why));
@@ -77,7 +77,7 @@ void make_symmetric(Repairs& repairs) {
     if (other >= link.count) continue;
     repairs.tell(Severity::warning, link.from,
                  fmt::format("{} {} links to {}, which tells of {}: {} used", link.count,
-                             name(link.kind), words_for(topology, link.to), other, other));
+                             name(link.kind), repairs.words_for(link.to), other, other));
     link.count = other;
     link.bytes_per_second = other == 0 ? 0 : back->second->bytes_per_second;
     dropped[i] = other == 0;
@@ -120,10 +120,11 @@ void join_strangers(Repairs& repairs, Joined& joined) {
     if (gpus.size() != 1) continue;
     const int machine = repairs.topology.site(*gpus.begin()).machine;
     for (const auto& [other, its_gpus] : fabrics) {
+      if (its_gpus.size() < 2) continue;
       const bool beside = std::any_of(its_gpus.begin(), its_gpus.end(), [&](int gpu) {
         return repairs.topology.site(gpu).machine == machine;
       });
-      if (its_gpus.size() < 2 || !beside) continue;
+      if (!beside) continue;
       repairs.tell(
           Severity::warning, *gpus.begin(),
           fmt::format("its NVLink switch {} is that of no other GPU: taken for the one that "
@@ -168,15 +169,17 @@ void name_weak_gpus(Repairs& repairs) {
   std::map<std::pair<std::string_view, std::string_view>, std::vector<int>> alike;
   for (const int gpu : topology.sites_of(SiteKind::gpu))
     alike[{topology.site(gpu).fact("sm"), topology.site(gpu).fact("gcn")}].push_back(gpu);
-  const auto pci = [&](int gpu) {
-    const std::vector<int> links = repairs.leaving(gpu, LinkKind::pci);
-    return links.empty() ? 0
-                         : topology.links[static_cast<std::size_t>(links.front())].bytes_per_second;
-  };
+  std::vector<double> direct(topology.sites.size()), pci(topology.sites.size());
+  for (const Link& link : topology.links) {
+    const auto from = static_cast<std::size_t>(link.from);
+    if (is_direct(link.kind)) direct[from] += link.bytes_per_second;
+    if (link.kind == LinkKind::pci && pci[from] == 0) pci[from] = link.bytes_per_second;
+  }
   for (const auto& [kind, gpus] : alike) {
-    const auto compare = [&, &gpus = gpus](auto&& rate_of, std::string_view what) {
+    const auto compare = [&, &gpus = gpus](const std::vector<double>& by_site,
+                                           std::string_view what) {
       std::vector<double> rates;
-      for (const int gpu : gpus) rates.push_back(rate_of(gpu));
+      for (const int gpu : gpus) rates.push_back(by_site[static_cast<std::size_t>(gpu)]);
       std::vector<double> sorted = rates;
       std::sort(sorted.begin(), sorted.end());
       const double usual = sorted[sorted.size() / 2];
@@ -186,7 +189,7 @@ void name_weak_gpus(Repairs& repairs) {
                        fmt::format("{:.1f} GB/s of {}, its peers have {:.1f}", rates[i] / 1e9, what,
                                    usual / 1e9));
     };
-    compare([&](int gpu) { return direct_rate(topology, gpu); }, "direct links");
+    compare(direct, "direct links");
     compare(pci, "PCIe");
   }
 }

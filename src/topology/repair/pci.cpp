@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <map>
 #include <string_view>
 #include <utility>
 
+#include "topology/index.h"
 #include "topology/rates.h"
 #include "topology/repair/repairs.h"
 
@@ -37,75 +39,75 @@ PciSpeed told(const Site& site) {
 class PciRepair {
  public:
   explicit PciRepair(Repairs& repairs)
-      : repairs_(repairs), parents_(repairs.topology.parents()), children_(parents_.size()) {
+      : repairs_(repairs),
+        parents_(repairs.topology.parents()),
+        children_(parents_.size()),
+        up_(parents_.size()) {
     for (std::size_t i = 0; i < parents_.size(); ++i)
-      if (parents_[i] >= 0)
-        children_[static_cast<std::size_t>(parents_[i])].push_back(static_cast<int>(i));
+      if (parents_[i] >= 0) children_[at(parents_[i])].push_back(static_cast<int>(i));
+    for (Link& link : repairs.topology.links) {
+      if (link.kind != LinkKind::pci) continue;
+      if (parents_[at(link.from)] == link.to) up_[at(link.from)].push_back(&link);
+      if (parents_[at(link.to)] == link.from) up_[at(link.to)].push_back(&link);
+    }
   }
 
   void run() {
     for (const int cpu : repairs_.topology.sites_of(SiteKind::cpu))
-      for (const int child : children(cpu)) repair(child);
+      for (const int child : children_[at(cpu)]) repair(child);
   }
 
  private:
-  const std::vector<int>& children(int site) const {
-    return children_[static_cast<std::size_t>(site)];
-  }
-  bool on_pci(int site) const;
+  /// A speed, and the site that tells it.
+  using Told = std::pair<PciSpeed, int>;
+
   /// Returns the fastest speed of `site` and what is below it.
   PciSpeed repair(int site);
-  /// Of what is of the same kind and hangs off the same.
-  PciSpeed fastest_beside(int site) const;
-  void set(int site, const PciSpeed& speed);
+  /// Of what is of the same kind and hangs off the same: the first of the fastest.
+  Told& fastest_beside(int site);
+  static void consider(Told& fastest, const PciSpeed& speed, int site);
   void take(int site, const PciSpeed& speed, const std::string& why);
 
   Repairs& repairs_;
   std::vector<int> parents_;
   std::vector<std::vector<int>> children_;
+  /// By site: the PCIe links to and from what it hangs off.
+  std::vector<std::vector<Link*>> up_;
+  std::map<std::pair<int, SiteKind>, Told> fastest_;  // by what they hang off and their kind
 };
 
-bool PciRepair::on_pci(int site) const {
-  const std::vector<int> up = repairs_.leaving(site, LinkKind::pci);
-  return std::any_of(up.begin(), up.end(), [&](int link) {
-    return repairs_.topology.links[static_cast<std::size_t>(link)].to ==
-           parents_[static_cast<std::size_t>(site)];
-  });
+void PciRepair::consider(Told& fastest, const PciSpeed& speed, int site) {
+  const bool is_first = speed.rate == fastest.first.rate && site < fastest.second;
+  if (speed.rate > fastest.first.rate || is_first) fastest = {speed, site};
 }
 
-PciSpeed PciRepair::fastest_beside(int site) const {
-  PciSpeed fastest;
-  for (const int sibling : children(parents_[static_cast<std::size_t>(site)])) {
-    const Site& beside = repairs_.topology.site(sibling);
-    if (beside.kind != repairs_.topology.site(site).kind) continue;
-    if (const PciSpeed speed = told(beside); speed.rate > fastest.rate) fastest = speed;
-  }
-  return fastest;
-}
-
-void PciRepair::set(int site, const PciSpeed& speed) {
-  const int parent = parents_[static_cast<std::size_t>(site)];
-  for (Link& link : repairs_.topology.links) {
-    const bool up = link.from == site && link.to == parent;
-    const bool down = link.from == parent && link.to == site;
-    if (link.kind == LinkKind::pci && (up || down) && link.bytes_per_second == 0)
-      link.bytes_per_second = speed.rate;
-  }
+PciRepair::Told& PciRepair::fastest_beside(int site) {
+  const SiteKind kind = repairs_.topology.site(site).kind;
+  const int parent = parents_[at(site)];
+  const auto [known, is_new] = fastest_.try_emplace({parent, kind}, PciSpeed(), -1);
+  if (is_new)
+    for (const int sibling : children_[at(parent)])
+      if (const Site& beside = repairs_.topology.site(sibling); beside.kind == kind)
+        consider(known->second, told(beside), sibling);
+  return known->second;
 }
 
 void PciRepair::take(int index, const PciSpeed& speed, const std::string& why) {
-  Site& site = repairs_.site(index);
   repairs_.tell(Severity::note, index,
                 fmt::format("{}: taken for {} x{}", why, speed.link_speed, speed.link_width));
+  Site& site = repairs_.site(index);
   site.facts["link_speed"] = speed.link_speed;
   site.facts["link_width"] = speed.link_width;
+  consider(fastest_beside(index), speed, index);
 }
 
 PciSpeed PciRepair::repair(int index) {
   PciSpeed below;
-  for (const int child : children(index))
+  for (const int child : children_[at(index)])
     if (const PciSpeed speed = repair(child); speed.rate > below.rate) below = speed;
-  if (!on_pci(index)) return below;
+  const std::vector<Link*>& links = up_[at(index)];
+  if (std::none_of(links.begin(), links.end(), [&](Link* link) { return link->from == index; }))
+    return below;
   const Site& site = repairs_.topology.site(index);
   PciSpeed own = told(site);
   if (own.rate == 0) {
@@ -113,7 +115,7 @@ PciSpeed PciRepair::repair(int index) {
         own.link_speed.empty() && own.link_width.empty()
             ? "says no PCIe speed"
             : fmt::format("PCIe speed \"{}\" x{}", own.link_speed, own.link_width);
-    own = below.rate > 0 ? below : fastest_beside(index);
+    own = below.rate > 0 ? below : fastest_beside(index).first;
     if (own.rate == 0) own = PciSpeed{.rate = usual_pci_rate};
     take(index, own, why);
   } else if (site.kind == SiteKind::bridge && own.rate < below.rate &&
@@ -123,7 +125,8 @@ PciSpeed PciRepair::repair(int index) {
     own = below;
     take(index, own, why);
   }
-  set(index, own);
+  for (Link* const link : links)
+    if (link->bytes_per_second == 0) link->bytes_per_second = own.rate;
   return own.rate < below.rate ? below : own;
 }
 
@@ -150,7 +153,7 @@ void flatten_switches(Repairs& repairs) {
     if (parents[i] >= 0 && is_part_of(topology.sites[i], topology.site(parents[i]))) {
       flat[i] = true;
       repairs.tell(Severity::note, static_cast<int>(i),
-                   "is part of " + words_for(topology, parents[i]) + ": one switch");
+                   "is part of " + repairs.words_for(parents[i]) + ": one switch");
     }
   const std::function<int(int)> whole = [&](int site) {
     return flat[static_cast<std::size_t>(site)] ? whole(parents[static_cast<std::size_t>(site)])

@@ -48,14 +48,14 @@ void join_listed_twice(Repairs& repairs) {
     if (told.insert(place->second).second)
       repairs.tell(Severity::note, port, "is listed more than once: one port");
   }
-  for (const int nic : topology.sites_of(SiteKind::nic)) {
-    int kept = 0, gone = 0;
-    for (const int link : repairs.leaving(nic, LinkKind::port))
-      ++(dropped[static_cast<std::size_t>(topology.links[static_cast<std::size_t>(link)].to)]
-             ? gone
-             : kept);
-    if (gone > 0 && kept == 0) dropped[static_cast<std::size_t>(nic)] = true;
-  }
+  std::map<int, std::pair<int, int>> ports;  // of each NIC, those that are kept and those that go
+  for (const Link& link : topology.links)
+    if (link.kind == LinkKind::port && topology.site(link.from).kind == SiteKind::nic) {
+      auto& [kept, gone] = ports[link.from];
+      ++(dropped[static_cast<std::size_t>(link.to)] ? gone : kept);
+    }
+  for (const auto& [nic, count] : ports)
+    if (count.first == 0) dropped[static_cast<std::size_t>(nic)] = true;
   repairs.remove(dropped, {});
 }
 
@@ -80,7 +80,7 @@ void join_functions(Repairs& repairs) {
     if (one == nic) continue;
     whole[index] = one;
     dropped[index] = true;
-    repairs.tell(Severity::note, nic, "is part of " + words_for(topology, one) + ": one NIC");
+    repairs.tell(Severity::note, nic, "is part of " + repairs.words_for(one) + ": one NIC");
   }
   for (Link& link : topology.links)
     if (link.kind == LinkKind::port) {
@@ -128,14 +128,15 @@ void repair_ports(Repairs& repairs) {
 
 void join_cpus(Repairs& repairs) {
   Topology& topology = repairs.topology;
-  const std::vector<int> cpus = topology.sites_of(SiteKind::cpu);
   const bool joined = std::any_of(topology.links.begin(), topology.links.end(),
                                   [](const Link& link) { return link.kind == LinkKind::socket; });
   if (joined) return;
-  for (std::size_t i = 0; i < cpus.size(); ++i)
-    for (std::size_t j = i + 1; j < cpus.size(); ++j)
-      if (topology.site(cpus[i]).machine == topology.site(cpus[j]).machine)
-        topology.connect(cpus[i], cpus[j], {.kind = LinkKind::socket});
+  std::map<int, std::vector<int>> by_machine;
+  for (const int cpu : topology.sites_of(SiteKind::cpu)) {
+    std::vector<int>& beside = by_machine[topology.site(cpu).machine];
+    for (const int other : beside) topology.connect(other, cpu, {.kind = LinkKind::socket});
+    beside.push_back(cpu);
+  }
 }
 
 void fill_rates(Repairs& repairs) {

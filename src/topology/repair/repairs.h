@@ -15,18 +15,22 @@ namespace khoro {
 struct Repairs {
   Topology topology;
   std::vector<Diagnostic> diagnostics;
+  /// Whether sites have to be told with their machine.
+  bool several_machines = false;
 
+  explicit Repairs(Topology broken);
   void tell(Severity severity, int site, std::string message);
+  std::string words_for(int site) const;
   Site& site(int index) { return topology.sites[static_cast<std::size_t>(index)]; }
-  /// The links of `kind` that leave `from`, as indices.
-  std::vector<int> leaving(int from, LinkKind kind) const;
   /// Removes the sites and links that are marked; either may be empty.
   void remove(const std::vector<bool>& sites, const std::vector<bool>& links);
 };
 
+/// Whether sites are of more than one machine.
+bool has_several_machines(const Topology& topology);
 /// "gpu 3 at 0000:0a:00.0", "bridge 0000:03:00.0", "port eth0", with its machine where there are
 /// several: what its owner calls it.
-std::string words_for(const Topology& topology, int site);
+std::string words_for(const Site& site, bool several_machines);
 
 /// Drops links of a site to itself, of count 0, and to what cannot have such a link; makes counts
 /// of both ways equal; joins links of one kind between the same sites.
