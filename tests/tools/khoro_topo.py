@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pathlib
+import random
 import subprocess
 import sys
 import tarfile
@@ -198,6 +199,17 @@ class Topo(unittest.TestCase):
             self.assertIn("gpu0 0000:00:02.0", text)
         (root / "empty").mkdir()
         self.assertIn("holds no capture", self.topo("show", "--file", root / "empty", status=2))
+
+    def test_names_of_files_control_no_terminal(self):
+        bad = self.file("<a/>", "a\nb\x1b[31m\x7f.xml")
+        for arguments, status in ((("lint", bad), 1), (("lint", bad + "2"), 1),
+                                  (("show", "--file", bad), 2), (("show", "--file", bad + "2"), 2)):
+            text = self.topo(*arguments, status=status)
+            self.assertIn("a?b?[31m?.xml", text)
+            self.assertNotIn("\x1b", text)
+            self.assertNotIn("a\nb", text)
+            if arguments[0] == "lint":
+                self.assertEqual(text.count("\n"), 1)
 
     def test_what_hangs_off_no_cpu_is_shown_and_joined_by_nothing(self):
         file = self.file("topology\ngpu g0 machine 0 dev=0\ngpu g1 machine 0 dev=1\n")

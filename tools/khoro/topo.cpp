@@ -25,12 +25,15 @@ Reading read_file(const std::string& file) {
   std::error_code failed;
   const auto type = std::filesystem::status(file, failed).type();
   if (type == std::filesystem::file_type::not_found)
-    throw Error(Code::invalid_argument, fmt::format("{}: No such file or directory", file));
+    throw Error(Code::invalid_argument,
+                fmt::format("{}: No such file or directory", printable(file)));
   if (type != std::filesystem::file_type::regular && type != std::filesystem::file_type::directory)
-    throw Error(Code::invalid_argument, fmt::format("{}: neither a file nor a folder", file));
+    throw Error(Code::invalid_argument,
+                fmt::format("{}: neither a file nor a folder", printable(file)));
   if (std::optional<Reading> capture = read_capture(file)) return std::move(*capture);
   const std::optional<std::string> text = read_input(file, most_topology_bytes);
-  if (!text) throw Error(Code::invalid_argument, fmt::format("{}: {}", file, words_of_errno()));
+  if (!text)
+    throw Error(Code::invalid_argument, fmt::format("{}: {}", printable(file), words_of_errno()));
   return read_topology(*text);
 }
 
@@ -76,8 +79,9 @@ Normalised load_machine(const std::string& file) {
   if (judged.readable) return {std::move(judged.topology), std::move(judged.diagnostics)};
   std::string errors;
   for (const Diagnostic& diagnostic : judged.diagnostics)
-    errors += fmt::format("\n  {}:{}", file, line_of(diagnostic));
-  throw Error(Code::invalid_argument, fmt::format("{} describes no machine:{}", file, errors));
+    errors += fmt::format("\n  {}:{}", printable(file), line_of(diagnostic));
+  throw Error(Code::invalid_argument,
+              fmt::format("{} describes no machine:{}", printable(file), errors));
 }
 
 std::string line_of(const Diagnostic& diagnostic) {
@@ -125,7 +129,7 @@ int site_named(const Topology& topology, const std::string& name) {
   std::vector<std::string_view> names;
   for (const Site& known : topology.sites) names.push_back(known.name);
   throw Error(Code::invalid_argument,
-              fmt::format("no site \"{}\"; there are: {}", name, fmt::join(names, " ")));
+              fmt::format("no site \"{}\"; there are: {}", printable(name), fmt::join(names, " ")));
 }
 
 }  // namespace khoro::tool

@@ -44,7 +44,8 @@ Judged judge(const std::string& file) {
     return judge_file(file);
   } catch (const Error& error) {
     std::string_view words = error.what();
-    if (words.starts_with(file + ": ")) words.remove_prefix(file.size() + 2);
+    if (const std::string shown = printable(file); words.starts_with(shown + ": "))
+      words.remove_prefix(shown.size() + 2);
     return {false, {}, {{0, "", std::string(words), 0, Severity::error}}};
   }
 }
@@ -57,7 +58,8 @@ void lint(const Options& options, int& status) {
     if (!is_clean(diagnostics)) status = found_something;
     nlohmann::ordered_json lines = nlohmann::ordered_json::array();
     for (const Diagnostic& diagnostic : diagnostics) {
-      if (options.format == Format::text) fmt::print("{}:{}\n", file, line_of(diagnostic));
+      if (options.format == Format::text)
+        fmt::print("{}:{}\n", printable(file), line_of(diagnostic));
       lines.push_back(line_of(diagnostic));
     }
     all["files"].push_back(
