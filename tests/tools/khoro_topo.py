@@ -200,6 +200,36 @@ class Topo(unittest.TestCase):
         (root / "empty").mkdir()
         self.assertIn("holds no capture", self.topo("show", "--file", root / "empty", status=2))
 
+    def archive(self, name, files, mode="w"):
+        path = pathlib.Path(self.folder.name) / name
+        with tarfile.open(path, mode) as archive:
+            for inside, content in files.items():
+                entry = tarfile.TarInfo("host/" + inside)
+                entry.size = len(content)
+                archive.addfile(entry, io.BytesIO(content))
+        return path
+
+    def test_an_archive_that_is_cut_off_is_told_as_one(self):
+        # What cannot be made smaller, so that compressed ones are cut in what matters, too.
+        files = {"sys/devices/system/node/node0/cpulist": b"0-3", "proc/cpuinfo": b"vendor_id\t: a\n",
+                 "sys/noise": random.Random(1).randbytes(20000)}
+        for mode in ("w", "w:gz", "w:bz2", "w:xz"):
+            path = self.archive("whole.tar", files, mode)
+            self.assertEqual(self.topo("lint", path), "", mode)
+            whole = path.read_bytes()
+            for size in (700, 3000, 8001, 20001):
+                path.write_bytes(whole[:size])
+                self.assertEqual(self.topo("lint", path, status=1),
+                                 f"{path}:error: an archive that is cut off after byte {size}\n", mode)
+            path.write_bytes(whole[:100])
+            self.assertRegex(self.topo("lint", path, status=1), r"tar:error: .* cut off after byte 100\n")
+        path = self.archive("no-end.tar", files)
+        path.write_bytes(path.read_bytes()[:2048])  # after two entries of one block each
+        self.assertIn("no-end.tar:warning: the archive has no mark at its end",
+                      self.topo("lint", path, status=1))
+        path.write_bytes(path.read_bytes()[:512])
+        self.assertIn("cut off after byte 512", self.topo("lint", path, status=1))
+
     def test_names_of_files_control_no_terminal(self):
         bad = self.file("<a/>", "a\nb\x1b[31m\x7f.xml")
         for arguments, status in ((("lint", bad), 1), (("lint", bad + "2"), 1),
