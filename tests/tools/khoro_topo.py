@@ -230,6 +230,14 @@ class Topo(unittest.TestCase):
         path.write_bytes(path.read_bytes()[:512])
         self.assertIn("cut off after byte 512", self.topo("lint", path, status=1))
 
+    def test_a_capture_without_proc_says_once_what_is_not_known(self):
+        path = self.archive("a.tar", {"sys/devices/system/node/node0/cpulist": b"0-3",
+                                      "sys/devices/system/node/node1/cpulist": b"4-7"})
+        self.assertEqual(self.topo("lint", path, status=1),
+                         f"{path}:warning: no /proc/cpuinfo: vendor and model of the CPUs are not known, "
+                         "nor how fast they reach each other\n")
+        self.assertIn("! warning: no /proc/cpuinfo", self.topo("show", "--file", path))
+
     def test_names_of_files_control_no_terminal(self):
         bad = self.file("<a/>", "a\nb\x1b[31m\x7f.xml")
         for arguments, status in ((("lint", bad), 1), (("lint", bad + "2"), 1),

@@ -92,8 +92,11 @@ TEST_CASE("files that cannot be read are told once, and the rest is used", "[top
   REQUIRE(reading.topology);
   CHECK(reading.topology->sites_of(SiteKind::gpu).size() == 1);
   CHECK(reading.topology->sites_of(SiteKind::cpu).size() == 1);
-  REQUIRE(reading.diagnostics.size() == 1);
-  CHECK(reading.diagnostics[0].severity == Severity::warning);
+  REQUIRE(reading.diagnostics.size() == 2);
+  CHECK_THAT(reading.diagnostics[0].message, Catch::Contains("no /proc/cpuinfo"));
+  CHECK_THAT(reading.diagnostics[1].message, Catch::Contains("not readable here, and left out"));
+  for (const Diagnostic& diagnostic : reading.diagnostics)
+    CHECK(diagnostic.severity == Severity::warning);
 }
 
 TEST_CASE("nothing at all is one CPU", "[topology]") {

@@ -91,7 +91,11 @@ void Detection::add_cpus() {
 void Detection::describe_cpus() {
   Facts facts;
   const auto text = files_.text("proc/cpuinfo");
-  if (!text) unreadable_.insert("/proc/cpuinfo");
+  if (!text)
+    reading_.diagnostics.push_back({0, "",
+                                    "no /proc/cpuinfo: vendor and model of the CPUs are not known, "
+                                    "nor how fast they reach each other",
+                                    0, Severity::warning});
   for (std::string_view rest = text ? std::string_view(*text) : ""; !rest.empty();) {
     const std::string_view line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(line.size() + 1, rest.size()));
