@@ -238,6 +238,18 @@ class Topo(unittest.TestCase):
                          "nor how fast they reach each other\n")
         self.assertIn("! warning: no /proc/cpuinfo", self.topo("show", "--file", path))
 
+    def test_links_of_one_way_are_drawn_as_such(self):
+        file = self.file("topology\ncpu c0 machine 0 numaid=0\ncpu c1 machine 0 numaid=1\n"
+                         "cpu c2 machine 0 numaid=2\nlink socket c1 -> c0 10 GB/s\n"
+                         "link socket c1 -- c2 10 GB/s\n")
+        svg = self.topo("export", "--file", file, "--format", "svg")
+        self.assertIn("<title>cpu1 &gt; cpu0: socket 10 GB/s one way</title>", svg)
+        self.assertIn("<title>cpu1 - cpu2: socket 10 GB/s each way</title>", svg)
+        self.assertEqual(svg.count("<title>"), 2)
+        dot = self.topo("export", "--file", file, "--format", "dot")
+        self.assertRegex(dot, r"cpu1 -- cpu0 \[.*, dir=forward\];")
+        self.assertRegex(dot, r"cpu1 -- cpu2 \[[^=]*=[^=]*=[^=]*\];")
+
     def test_names_of_files_control_no_terminal(self):
         bad = self.file("<a/>", "a\nb\x1b[31m\x7f.xml")
         for arguments, status in ((("lint", bad), 1), (("lint", bad + "2"), 1),

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <tuple>
 
 #include "topo.h"
 
@@ -149,7 +151,8 @@ std::string_view colour_of(LinkKind kind) {
 
 class Drawing {
  public:
-  explicit Drawing(const Topology& topology) : topology_(topology), layout_(topology) {
+  explicit Drawing(const Topology& topology)
+      : topology_(topology), layout_(topology), back_(links_back(topology)) {
     for (const Link& link : topology.links)
       if (link.kind != LinkKind::inside) fastest_ = std::max(fastest_, link.bytes_per_second);
   }
@@ -162,7 +165,7 @@ class Drawing {
         "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
         layout_.width(), layout_.height());
     for (std::size_t i = 0; i < topology_.links.size(); ++i)
-      if (topology_.links[i].from < topology_.links[i].to) line(static_cast<int>(i));
+      if (is_drawn(topology_, back_, i)) line(static_cast<int>(i));
     text_ += labels_;
     for (std::size_t i = 0; i < topology_.sites.size(); ++i) box(static_cast<int>(i));
     text_ += fmt::format(
@@ -181,6 +184,7 @@ class Drawing {
 
   const Topology& topology_;
   Layout layout_;
+  std::vector<int> back_;
   double fastest_ = 1;
   std::string text_, labels_;
 };
@@ -234,13 +238,15 @@ void Drawing::line(int index) {
   const std::string path = curve(link, x, y);
   const double width = 1 + 9 * std::sqrt(std::min(1.0, link.bytes_per_second / fastest_));
   const bool inside = link.kind == LinkKind::inside;
+  const bool one_way = back_[static_cast<std::size_t>(index)] < 0;
   text_ += fmt::format(
       "<path id=\"link{}\" d=\"{}\" stroke=\"{}\" stroke-width=\"{:.1f}\" fill=\"none\" "
-      "stroke-linecap=\"round\" opacity=\".75\"{}><title>{} - {}: {} {} GB/s each "
+      "stroke-linecap=\"round\" opacity=\".75\"{}><title>{} {} {}: {} {} GB/s {} "
       "way</title></path>\n",
       index, path, colour_of(link.kind), inside ? 1 : width,
       inside ? " stroke-dasharray=\"3 4\"" : "", topology_.site(link.from).name,
-      topology_.site(link.to).name, name(link.kind), gigabytes(link.bytes_per_second));
+      one_way ? "&gt;" : "-", topology_.site(link.to).name, name(link.kind),
+      gigabytes(link.bytes_per_second), one_way ? "one" : "each");
   const bool crowded = link.kind == LinkKind::nvlink || link.kind == LinkKind::xgmi;
   const bool to_fabric = topology_.site(link.to).kind == SiteKind::fabric;
   if (inside || link.kind == LinkKind::port || (crowded && !to_fabric)) return;
@@ -309,6 +315,24 @@ show();
 
 }  // namespace
 
+std::vector<int> links_back(const Topology& topology) {
+  std::map<std::tuple<int, int, LinkKind>, int> by_ends;
+  for (std::size_t i = 0; i < topology.links.size(); ++i) {
+    const Link& link = topology.links[i];
+    by_ends[{link.from, link.to, link.kind}] = static_cast<int>(i);
+  }
+  std::vector<int> back;
+  for (const Link& link : topology.links) {
+    const auto found = by_ends.find({link.to, link.from, link.kind});
+    back.push_back(found == by_ends.end() ? -1 : found->second);
+  }
+  return back;
+}
+
+bool is_drawn(const Topology& topology, const std::vector<int>& back, std::size_t link) {
+  return back[link] < 0 || topology.links[link].from < topology.links[link].to;
+}
+
 std::string svg_of(const Topology& topology) { return Drawing(topology).text(); }
 
 std::string html_of(const Topology& topology, const std::vector<DrawnChannel>& channels,
@@ -323,15 +347,7 @@ std::string html_of(const Topology& topology, const std::vector<DrawnChannel>& c
     options += fmt::format("<option value=\"{}\">{}</option>", i, escaped(channels[i].name));
   }
   std::vector<double> rates;
-  std::vector<int> back(topology.links.size(), -1);
-  for (std::size_t i = 0; i < topology.links.size(); ++i) {
-    rates.push_back(topology.links[i].bytes_per_second);
-    for (std::size_t j = 0; j < topology.links.size(); ++j)
-      if (topology.links[j].from == topology.links[i].to &&
-          topology.links[j].to == topology.links[i].from &&
-          topology.links[j].kind == topology.links[i].kind)
-        back[i] = static_cast<int>(j);
-  }
+  for (const Link& link : topology.links) rates.push_back(link.bytes_per_second);
   return fmt::format(
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{0}</title>\n"
       "<style>body{{font-family:sans-serif;margin:1em}}select{{font-size:1em}}"
@@ -340,7 +356,7 @@ std::string html_of(const Topology& topology, const std::vector<DrawnChannel>& c
       "<span id=\"note\"></span></p>\n{2}<script>\nconst channels = {3};\nconst rates = {4};\n"
       "const back = {5};{6}</script></body></html>\n",
       escaped(title), options, svg_of(topology), all.dump(), nlohmann::json(rates).dump(),
-      nlohmann::json(back).dump(), script);
+      nlohmann::json(links_back(topology)).dump(), script);
 }
 
 }  // namespace khoro::tool

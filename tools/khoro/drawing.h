@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,11 @@ struct DrawnChannel {
   /// The links that its hops take, each as often as it is taken.
   std::vector<int> links;
 };
+
+/// Of each link the one of the same kind the other way; -1 if there is none.
+std::vector<int> links_back(const Topology& topology);
+/// Whether a link is drawn: of two that go both ways one stands for both.
+bool is_drawn(const Topology& topology, const std::vector<int>& back, std::size_t link);
 
 /// A picture of a machine: CPUs above, what hangs off them below, GPUs and NICs in one row, their
 /// direct links under it. Lines are as wide as their rates are high.

@@ -24,11 +24,15 @@ std::string dot(const Topology& topology) {
   for (const Site& site : topology.sites)
     text +=
         fmt::format("  {} [shape={}];\n", site.name, shapes[static_cast<std::size_t>(site.kind)]);
-  for (const Link& link : topology.links)
-    if (link.from < link.to)
-      text += fmt::format("  {} -- {} [label=\"{}\", penwidth={:.1f}];\n",
-                          topology.site(link.from).name, topology.site(link.to).name,
-                          gigabytes(link.bytes_per_second), 1 + link.bytes_per_second / 50e9);
+  const std::vector<int> back = links_back(topology);
+  for (std::size_t i = 0; i < back.size(); ++i) {
+    const Link& link = topology.links[i];
+    if (!is_drawn(topology, back, i)) continue;
+    text += fmt::format("  {} -- {} [label=\"{}\", penwidth={:.1f}{}];\n",
+                        topology.site(link.from).name, topology.site(link.to).name,
+                        gigabytes(link.bytes_per_second), 1 + link.bytes_per_second / 50e9,
+                        back[i] < 0 ? ", dir=forward" : "");
+  }
   return text + "}\n";
 }
 
