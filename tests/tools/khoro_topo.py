@@ -238,6 +238,14 @@ class Topo(unittest.TestCase):
                          "nor how fast they reach each other\n")
         self.assertIn("! warning: no /proc/cpuinfo", self.topo("show", "--file", path))
 
+    def test_gpus_are_chosen_only_where_channels_are_shown(self):
+        file = self.file(machine())
+        for dialect in ("khoro", "nccl-xml", "json", "dot", "svg"):
+            self.assertIn("--format html alone", self.topo("export", "--file", file, "--gpus", "0,1",
+                                                           "--format", dialect, status=2))
+        page = self.topo("export", "--file", file, "--gpus", "0,1", "--format", "html")
+        self.assertIn("ring 0", page)
+
     def test_links_of_one_way_are_drawn_as_such(self):
         file = self.file("topology\ncpu c0 machine 0 numaid=0\ncpu c1 machine 0 numaid=1\n"
                          "cpu c2 machine 0 numaid=2\nlink socket c1 -> c0 10 GB/s\n"

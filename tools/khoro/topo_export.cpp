@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "drawing.h"
 #include "topo.h"
 #include "topology/formats/nccl_xml.h"
@@ -81,6 +82,9 @@ constexpr std::array<ExportFormat, 6> formats = {
      {"html", html}}};
 
 void export_machine(const Options& options) {
+  if (!options.gpus.empty() && options.format != "html")
+    throw Error(Code::invalid_argument,
+                "--gpus chooses whose channels are shown, and those are in --format html alone");
   const auto format = std::find_if(formats.begin(), formats.end(), [&](const ExportFormat& row) {
     return row.name == options.format;
   });
