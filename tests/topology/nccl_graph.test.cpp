@@ -75,6 +75,9 @@ TEST_CASE("faults of search results are named where they stand", "[topology]") {
         "version 1 is known");
   CHECK(only_diagnostic("<net dev=\"0\"/>", "<net dev=\"0\"/><net dev=\"1\"/>").message ==
         "a second net on one side: the last counts");
+  found = only_diagnostic("typeintra=\"NVL\"", "typeintra=\"NV\x19\"");
+  CHECK(found.message == "typeintra \"NV?\": no kind of path, taken for LOC");
+  CHECK(found.line == 2);
   CHECK(read_nccl_graphs("<system version=\"1\"/>").diagnostics[0].message ==
         "a root element <system>: search results have <graphs>");
 }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <string>
@@ -37,6 +38,10 @@ constexpr std::array<AttributeRule, 2> gpu_rules = {
     {{"dev", Form::hexadecimal}, {"rank", Form::integer, -1, most}}};
 constexpr std::array<AttributeRule, 1> net_rules = {{{"dev", Form::hexadecimal}}};
 
+/// The best of which is what is not said.
+constexpr std::array<std::string_view, 12> path_kinds = {"LOC", "NVL", "NVB", "C2C", "PIX", "PXB",
+                                                         "P2C", "PXN", "PHB", "SYS", "NET", "DIS"};
+
 int integer(const Facts& facts, std::string_view key, int otherwise = 0) {
   const auto fact = facts.find(key);
   if (fact == facts.end()) return otherwise;
@@ -49,11 +54,6 @@ double number(const Facts& facts, std::string_view key) {
   if (fact != facts.end())
     std::from_chars(fact->second.data(), fact->second.data() + fact->second.size(), value);
   return value;
-}
-
-std::string text(const Facts& facts, std::string_view key, std::string_view otherwise) {
-  const auto fact = facts.find(key);
-  return std::string(fact == facts.end() ? otherwise : std::string_view(fact->second));
 }
 
 class GraphReader {
@@ -99,8 +99,8 @@ class GraphReader {
     graph.speed_intra = number(facts, "speedintra");
     graph.speed_inter = number(facts, "speedinter");
     graph.latency_inter = number(facts, "latencyinter");
-    graph.type_intra = text(facts, "typeintra", "LOC");
-    graph.type_inter = text(facts, "typeinter", "LOC");
+    graph.type_intra = path_kind(element, facts, "typeintra", place);
+    graph.type_inter = path_kind(element, facts, "typeinter", place);
     graph.same_channels = integer(facts, "samechannels") != 0;
     nccl::name_strangers(xml_, element, place, in_graph_, findings_);
     for (const xml_node channel : element.children("channel"))
@@ -111,6 +111,18 @@ class GraphReader {
           xml_.of(element, "nchannels"), place,
           fmt::format("nchannels {}, but there are {}", integer(facts, "nchannels"), count));
     graphs_.push_back(std::move(graph));
+  }
+
+  std::string path_kind(xml_node element, const Facts& facts, const char* key,
+                        const std::string& place) {
+    const auto fact = facts.find(key);
+    if (fact == facts.end()) return std::string(path_kinds.front());
+    if (std::find(path_kinds.begin(), path_kinds.end(), fact->second) != path_kinds.end())
+      return fact->second;
+    findings_.warn(xml_.of(element, key), place,
+                   fmt::format("{} \"{}\": no kind of path, taken for {}", key, shown(fact->second),
+                               path_kinds.front()));
+    return std::string(path_kinds.front());
   }
 
   NcclChannel read_channel(xml_node element, const std::string& place) {
