@@ -6,43 +6,18 @@
 #include <algorithm>
 #include <array>
 #include <climits>
-#include <numeric>
+#include <map>
 #include <string>
 #include <tuple>
 #include <utility>
 
+#include "topology/canonical.h"
 #include "topology/formats/raw_sites.h"
-#include "topology/leaving.h"
 #include "topology/rates.h"
 #include "topology/repair/repairs.h"
 
 namespace khoro {
 namespace {
-
-/// What sorts the sites of a kind within a machine. "dev" and "numaid" are numbers, and sort as
-/// such.
-using SiteKey = std::tuple<int, int, long, std::string, std::string, std::string, Facts>;
-
-/// `links` are those that leave the site.
-SiteKey key_of(const Topology& topology, int index, const std::vector<int>& links) {
-  const Site& site = topology.site(index);
-  std::string label(site.fact("name"));
-  if (site.kind == SiteKind::nic)
-    for (const int leaving : links) {
-      const Link& link = topology.links[static_cast<std::size_t>(leaving)];
-      if (link.kind != LinkKind::port) continue;
-      const std::string port(topology.site(link.to).fact("name"));
-      if (label.empty() || port < label) label = port;
-    }
-  const std::string_view number = site.kind == SiteKind::cpu ? "numaid" : "dev";
-  return {static_cast<int>(site.kind),
-          site.machine,
-          number_of(site, number).value_or(LONG_MAX),
-          std::string(site.fact("busid")),
-          std::move(label),
-          std::string(site.fact("guid")),
-          site.facts};
-}
 
 /// Numbers machines 0, 1, ... by the first rank or the first GPU in each, then by the host's hash.
 void number_machines(Topology& topology) {
@@ -65,17 +40,17 @@ void number_machines(Topology& topology) {
   for (Site& site : topology.sites) site.machine = number[site.machine];
 }
 
-std::vector<int> canonical_order(const Topology& topology) {
-  const std::vector<std::vector<int>> leaving = links_leaving(topology);
-  std::vector<SiteKey> keys;
-  for (std::size_t i = 0; i < topology.sites.size(); ++i)
-    keys.push_back(key_of(topology, static_cast<int>(i), leaving[i]));
-  std::vector<int> order(topology.sites.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int one, int other) {
-    return keys[static_cast<std::size_t>(one)] < keys[static_cast<std::size_t>(other)];
-  });
-  return order;
+/// A fabric of several machines is part of the first of them.
+void place_fabrics(Topology& topology) {
+  std::map<int, int> first;
+  for (const Link& link : topology.links)
+    if (topology.site(link.from).kind == SiteKind::fabric) {
+      const int machine = topology.site(link.to).machine;
+      int& least = first.try_emplace(link.from, machine).first->second;
+      least = std::min(least, machine);
+    }
+  for (const auto& [fabric, machine] : first)
+    topology.sites[static_cast<std::size_t>(fabric)].machine = machine;
 }
 
 void name_sites(Topology& topology) {
@@ -144,6 +119,7 @@ double direct_rate(const Topology& topology, int gpu) {
 
 Normalised normalise(Topology topology) {
   number_machines(topology);
+  place_fabrics(topology);
   Repairs repairs(topology.arranged(canonical_order(topology)));
   for (const auto pass : {repair_direct_links, join_fabrics, repair_pci, flatten_switches,
                           repair_ports, join_cpus, fill_rates, name_weak_gpus})

@@ -32,6 +32,20 @@ std::vector<std::string> told(const Normalised& normalised, Severity severity) {
   return told;
 }
 
+/// What is made of a machine is the same in whatever order its sites and links come.
+void check_any_order(const Topology& machine) {
+  const Topology wanted = normalise(machine).topology;
+  std::mt19937 random(7);
+  for (int round = 0; round < 50; ++round) {
+    std::vector<int> order(machine.sites.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::shuffle(order.begin(), order.end(), random);
+    Topology shuffled = machine.arranged(order);
+    std::shuffle(shuffled.links.begin(), shuffled.links.end(), random);
+    CHECK(normalise(shuffled).topology == wanted);
+  }
+}
+
 TEST_CASE("a plain machine gets rates, short names and nothing said", "[topology]") {
   const Normalised normalised = normalise(two_sockets());
   CHECK(normalised.diagnostics.empty());
@@ -57,15 +71,44 @@ TEST_CASE("the order of sites and links makes no difference", "[topology]") {
   Topology machine = two_sockets();
   machine.links.push_back({1 + 1, 3, LinkKind::nvlink, 2, 0, 0});
   machine.links.push_back({3, 1 + 1, LinkKind::nvlink, 2, 0, 0});
-  const Topology wanted = normalise(machine).topology;
-  std::mt19937 random(7);
-  for (int round = 0; round < 50; ++round) {
-    std::vector<int> order(machine.sites.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::shuffle(order.begin(), order.end(), random);
-    Topology shuffled = machine.arranged(order);
-    std::shuffle(shuffled.links.begin(), shuffled.links.end(), random);
-    CHECK(normalise(shuffled).topology == wanted);
+  check_any_order(machine);
+}
+
+TEST_CASE("sites of which all is known alike are told apart by what they are joined to",
+          "[topology]") {
+  Topology machine;
+  const int cpu = machine.add(cpu_site(0));
+  const auto add = [&](const Site& site, int above) {
+    const int index = machine.add(site);
+    machine.sites.back().name += fmt::format(" {}", index);
+    machine.connect(index, above, {.kind = LinkKind::pci});
+    return index;
+  };
+  for (const int dev : {1, 0}) {  // by devices two bridges away
+    const int upper = add(bridge_site("0000:01:00.0"), cpu);
+    const int lower = add(bridge_site("0000:02:00.0"), upper);
+    add(gpu_site(dev, "0000:03:00.0"), lower);
+  }
+  for (int i = 0; i < 2; ++i) {  // by nothing: either may come first, with all below it
+    const int upper = add(bridge_site("0000:04:00.0"), cpu);
+    for (int j = 0; j < 2; ++j) add(gpu_site(2, "0000:05:00.0"), upper);
+  }
+  check_any_order(machine);
+}
+
+TEST_CASE("a fabric of several machines is part of the first of them", "[topology]") {
+  for (const int first : {0, 1}) {
+    Topology machine;
+    const int fabric = machine.add({SiteKind::fabric, "fabric", first, {}});
+    for (const int number : {0, 1}) {
+      Site gpu = gpu_site(number, "0000:01:00.0");
+      gpu.name += fmt::format(" {}", number);
+      gpu.machine = number;
+      gpu.facts["rank"] = std::to_string(number);
+      machine.connect(machine.add(gpu), fabric, {.kind = LinkKind::nvlink});
+    }
+    const Topology normal = normalise(machine).topology;
+    CHECK(normal.site(normal.sites_of(SiteKind::fabric).front()).machine == 0);
   }
 }
 

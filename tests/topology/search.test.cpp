@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "support/seeds.h"
+#include "topology/answers.h"
 #include "topology/check.h"
 #include "topology/machines.h"
 #include "topology/search/rings.h"
@@ -18,39 +19,6 @@ using namespace khoro::test;
 namespace {
 
 Answers search(const Machine& machine) { return search_channels(machine.topology, machine.gpus()); }
-
-std::string complaints(const Topology& topology, const Answer& answer) {
-  std::string all;
-  for (const Diagnostic& found : check_channels(topology, answer.gpus, answer.channels))
-    all += found.place + ": " + found.message + "\n";
-  if (answer.bus > answer.bound.bus * (1 + 1e-9)) all += "more than the bound\n";
-  return all;
-}
-
-/// An answer in names of sites, which do not depend on their order.
-std::string text_of(const Topology& topology, const Answer& answer) {
-  std::string text = std::string(name(answer.method)) + " " + std::to_string(answer.bus) + "\n";
-  for (const Channel& channel : answer.channels) {
-    text += std::string(name(channel.kind)) + " " + std::to_string(channel.bytes_per_second);
-    for (const Hop& hop : channel.hops) {
-      text += " " + topology.site(hop.from).name;
-      for (int link : hop.route) {
-        const Link& taken = topology.links[static_cast<std::size_t>(link)];
-        text += " -" + std::string(name(taken.kind)) + "- " + topology.site(taken.to).name;
-      }
-      text += ",";
-    }
-    text += "\n";
-  }
-  return text;
-}
-
-std::string text_of(const Topology& topology) {
-  const Answers answers = search_channels(topology, topology.sites_of(SiteKind::gpu));
-  std::string text = text_of(topology, answers.whole);
-  for (const Answer& island : answers.islands) text += "island " + text_of(topology, island);
-  return text;
-}
 
 /// Eight GPUs on a fabric, the second of which has lost all of its links but `left` of 18; each two
 /// are coupled to a CPU.

@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -31,10 +34,15 @@ std::string SiteNames::make(SiteKind kind, int machine, std::string_view label) 
 
 bool place_ranks(Topology& topology) {
   std::vector<int> gpus = topology.sites_of(SiteKind::gpu);
+  // Machines in the order of their names where they have some: not in that of their elements.
+  std::map<int, std::string> hosts;
+  for (const Site& site : topology.sites)
+    if (site.kind == SiteKind::cpu)
+      hosts[site.machine] = std::max(hosts[site.machine], std::string(site.fact("host_hash")));
   const auto order = [&](int gpu) {
     const Site& site = topology.site(gpu);
-    return std::make_tuple(number_or_last(site.fact("rank")), site.machine,
-                           number_or_last(site.fact("dev")));
+    return std::make_tuple(number_or_last(site.fact("rank")), std::string_view(hosts[site.machine]),
+                           site.machine, number_or_last(site.fact("dev")), site.fact("busid"));
   };
   std::stable_sort(gpus.begin(), gpus.end(), [&](int a, int b) { return order(a) < order(b); });
   const auto rank = [&](int gpu) { return topology.site(gpu).fact("rank"); };
