@@ -99,6 +99,14 @@ TEST_CASE("files that cannot be read are told once, and the rest is used", "[top
     CHECK(diagnostic.severity == Severity::warning);
 }
 
+TEST_CASE("a model that is a name is no number of a model", "[topology]") {
+  KeptFiles files;
+  files.add_text("proc/cpuinfo", "cpu\t\t: POWER9, altivec supported\nmodel\t\t: 8335-GTW\n");
+  const Reading reading = detect_from(files);
+  CHECK(reading.topology->sites.front().fact("arch") == "ppc64");
+  CHECK(reading.topology->sites.front().fact("modelid") == "");
+}
+
 TEST_CASE("nothing at all is one CPU", "[topology]") {
   const Reading reading = detect_from(KeptFiles());
   REQUIRE(reading.topology);
