@@ -10,6 +10,7 @@
 #include "support/topologies.h"
 #include "support/topology_laws.h"
 #include "topology/formats/chips.h"
+#include "topology/normalise.h"
 
 using namespace khoro;
 using test::read_file;
@@ -93,6 +94,27 @@ TEST_CASE("every machine written as NCCL's XML is read again as the same", "[top
     ++same;
   }
   CHECK(same > 15);
+}
+
+TEST_CASE("what is written for NCCL of any machine says all that NCCL wants of a NIC",
+          "[topology]") {
+  int ports = 0;
+  auto files = test::golden_topologies();
+  for (const auto& file : test::more_topologies()) files.push_back(file);
+  for (const auto& file : files) {
+    INFO(file.string());
+    const Reading reading = read_topology(read_file(file));
+    if (!reading.topology) continue;
+    const Reading again = read_nccl_xml(write_nccl_xml(normalise(*reading.topology).topology));
+    REQUIRE(again.topology);
+    for (const Diagnostic& diagnostic : again.diagnostics)
+      CHECK(diagnostic.place.rfind("net", 0) == std::string::npos);
+    for (const int port : again.topology->sites_of(SiteKind::port)) {
+      CHECK(again.topology->site(port).fact("dev") != "");
+      ++ports;
+    }
+  }
+  CHECK(ports > 30);
 }
 
 TEST_CASE("the devices of every machine are those that were counted in its file", "[topology]") {

@@ -240,6 +240,27 @@ TEST_CASE("ports: odd speeds are repaired, one listed twice is one", "[topology]
   CHECK(normalise(normalised.topology).topology == normalised.topology);
 }
 
+TEST_CASE("ports without numbers get those that are left, by the numbers in their names",
+          "[topology]") {
+  Topology machine = two_sockets();
+  for (const char* const name : {"mlx5_10", "eth0", "mlx5_2", "mlx5_1"}) {
+    const int nic = machine.add({SiteKind::nic, fmt::format("nic {}", name), 0, {}});
+    machine.connect(nic, 0, {.kind = LinkKind::inside});
+    Facts facts = {{"name", name}, {"speed", "100000"}};
+    if (name == std::string_view("mlx5_1")) facts["dev"] = "1";
+    const int port = machine.add({SiteKind::port, fmt::format("port {}", name), 0, facts});
+    machine.connect(nic, port, {.kind = LinkKind::port});
+  }
+  const Normalised normalised = normalise(machine);
+  CHECK(normalised.diagnostics.empty());
+  std::vector<std::string> ports;  // in the order of their sites
+  for (const int port : normalised.topology.sites_of(SiteKind::port)) {
+    const Site& site = normalised.topology.site(port);
+    ports.push_back(fmt::format("{} {}", site.fact("dev"), site.fact("name")));
+  }
+  CHECK(ports == std::vector<std::string>{"0 eth0", "1 mlx5_1", "2 mlx5_2", "3 mlx5_10"});
+}
+
 TEST_CASE("functions of one NIC share its link", "[topology]") {
   Topology machine = two_sockets();
   for (int function = 0; function < 2; ++function) {

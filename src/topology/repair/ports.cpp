@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "topology/rates.h"
 #include "topology/repair/repairs.h"
@@ -90,6 +92,42 @@ void join_functions(Repairs& repairs) {
   repairs.remove(dropped, {});
 }
 
+/// Names with numbers in them by their values: "mlx5_2" before "mlx5_10".
+std::string sortable(std::string_view name) {
+  std::string sortable;
+  while (!name.empty()) {
+    const std::size_t digits = std::min(name.find_first_not_of("0123456789"), name.size());
+    if (digits > 0 && digits < 10) sortable.append(10 - digits, '0');
+    const std::size_t length = std::max(digits, std::size_t{1});
+    sortable += name.substr(0, length);
+    name.remove_prefix(length);
+  }
+  return sortable;
+}
+
+/// Ports without a number get those that no other of their machine has, in the order of their
+/// names: as NCCL counts what it finds.
+void number_ports(Repairs& repairs) {
+  std::map<int, std::set<long>> taken;  // by machine
+  std::vector<std::pair<std::string, int>> unnumbered;
+  for (const int port : repairs.topology.sites_of(SiteKind::port)) {
+    const Site& site = repairs.site(port);
+    if (const auto number = number_of(site, "dev"))
+      taken[site.machine].insert(*number);
+    else
+      unnumbered.emplace_back(sortable(site.fact("name")), port);
+  }
+  std::stable_sort(unnumbered.begin(), unnumbered.end(),
+                   [](const auto& one, const auto& other) { return one.first < other.first; });
+  std::map<int, long> next;
+  for (const auto& [name, port] : unnumbered) {
+    Site& site = repairs.site(port);
+    long& number = next[site.machine];
+    while (taken[site.machine].contains(number)) ++number;
+    site.facts["dev"] = std::to_string(number++);
+  }
+}
+
 double rate_of(const Topology& topology, const Link& link) {
   const Site &from = topology.site(link.from), &to = topology.site(link.to);
   const Site& gpu = from.kind == SiteKind::gpu ? from : to;
@@ -124,6 +162,7 @@ void repair_ports(Repairs& repairs) {
   repair_speeds(repairs);
   join_listed_twice(repairs);
   join_functions(repairs);
+  number_ports(repairs);
 }
 
 void join_cpus(Repairs& repairs) {

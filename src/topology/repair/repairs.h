@@ -41,7 +41,7 @@ void join_fabrics(Repairs& repairs);
 void repair_pci(Repairs& repairs);
 /// A switch that shows itself as several, one behind the other.
 void flatten_switches(Repairs& repairs);
-/// One port that is listed several times; speeds; ports of one NIC.
+/// One port that is listed several times; speeds; ports of one NIC; numbers.
 void repair_ports(Repairs& repairs);
 /// Links between the CPUs of a machine.
 void join_cpus(Repairs& repairs);
