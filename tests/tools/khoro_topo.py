@@ -16,6 +16,7 @@ import unittest
 import xml.etree.ElementTree as xml
 
 KHORO = sys.argv.pop(1)
+GOLDEN = pathlib.Path(__file__).resolve().parent.parent / "golden" / "topologies"
 
 
 def gpu(number, links, bus="0{}:00.0"):
@@ -128,6 +129,77 @@ class Topo(unittest.TestCase):
         self.assertRegex(text, r"cpu0 +cpu1 +socket +16 +the slowest")
         self.assertIn('no site "gpu9"; there are: cpu0', self.topo("explain", "gpu9", "gpu0", "--file",
                                                                    file, status=2))
+
+    def access(self, text, one, other):
+        """The line of `explain` on whether two devices of a machine reach each other's memory."""
+        lines = [line for line in self.topo("explain", one, other, "--file", self.file(text)).splitlines()
+                 if line.startswith(("peer access: ", "GPUDirect RDMA: "))]
+        self.assertLessEqual(len(lines), 1)
+        return lines[0] if lines else ""
+
+    def test_it_is_said_why_gpus_do_not_reach_each_others_memory(self):
+        host = ", and NCCL goes up to PXB; data goes through memory of the host"
+        pair = ['<nvlink target="0000:02:00.0" count="4" tclass="0x030200"/>',
+                '<nvlink target="0000:01:00.0" count="4" tclass="0x030200"/>', "", ""]
+        for text, one, other, said in (
+                (machine(), "gpu0", "gpu3", "yes, over NVLink through fabric0"),
+                (machine(pair), "gpu0", "gpu1", "yes, over NVLink"),
+                (machine(pair), "gpu2", "gpu3",
+                 f"not used: the path crosses the root complex of cpu1 (PHB){host}"),
+                (machine(pair), "GPU0", "GPU2", f"not used: the path leads from cpu0 to cpu1 (SYS){host}"),
+                (machine(pair).replace("sm=", "gcn="), "gpu0", "gpu2",
+                 "yes: the path leads from cpu0 to cpu1 (SYS), and RCCL goes up to SYS")):
+            self.assertEqual(self.access(text, one, other), "peer access: " + said)
+        self.assertEqual(self.access(machine(), "gpu0", "cpu0"), "")
+        broken = (GOLDEN / "synth-two-trays-broken-gpu.xml").read_text(encoding="utf-8")
+        for other, said in (("gpu0", "yes, over C2C through cpu0"),
+                            ("gpu2", f"not used: the path leads from cpu0 to cpu1 (SYS){host}")):
+            self.assertEqual(self.access(broken, "gpu1", other), "peer access: " + said)
+        self.assertEqual(self.access(machine(), "nic0", "port0"), "")
+
+    def test_gpus_pass_data_on_and_share_a_switch(self):
+        line = ['<nvlink target="0000:02:00.0" count="1" tclass="0x030200"/>',
+                '<nvlink target="0000:01:00.0" count="1" tclass="0x030200"/>'
+                '<nvlink target="0000:03:00.0" count="1" tclass="0x030200"/>',
+                '<nvlink target="0000:02:00.0" count="1" tclass="0x030200"/>', ""]
+        self.assertEqual(self.access(machine(line), "gpu0", "gpu2"), "peer access: yes, over NVLink through gpu1")
+        switch = ("topology\ncpu c machine 0 numaid=0 vendor=GenuineIntel\nbridge b machine 0 busid=0000:01:00.0\n"
+                  "link pci b -- c\n" + "".join(
+                      f"gpu g{i} machine 0 dev={i} busid=0000:0{i + 2}:00.0\nlink pci g{i} -- {above}\n"
+                      for i, above in enumerate("bbc")))
+        self.assertEqual(self.access(switch, "gpu0", "gpu1"), "peer access: yes, over PCIe below one CPU (PIX)")
+        self.assertIn("not used: the path crosses the root complex of cpu0", self.access(switch, "gpu0", "gpu2"))
+        self.assertIn("of AMD", self.access(switch.replace("GenuineIntel", "AuthenticAMD")
+                                            .replace("gpu g1 ", "nic g1 ").replace("dev=1", "x=1"), "gpu0", "gpu1"))
+
+    def test_it_is_said_why_a_nic_does_not_reach_a_gpus_memory(self):
+        host = "; data goes through memory of the host"
+        far = "not used: the path crosses the root complex of cpu0 (PHB), and NCCL goes up to PXB"
+        below = ('<pci busid="0000:0f:00.0" class="0x060400" link_speed="16.0 GT/s PCIe" link_width="16">'
+                 '<pci busid="0000:01:00.0"')
+        near = machine().replace('<pci busid="0000:01:00.0"', below, 1)
+        # The bridge holds the first GPU, the second and the NIC.
+        near = near.replace("</nic></pci></cpu>", "</nic></pci></pci></cpu>", 1)
+        for text, one, other, said in (
+                (machine(), "gpu0", "nic0", far + host),
+                (near, "gpu0", "nic0", "yes, PIX is near enough"),
+                (near, "nic0", "gpu0", "yes, PIX is near enough"),
+                (near, "gpu0", "port0", "yes, PIX is near enough"),
+                (near, "gpu2", "nic0", "not used: the path leads from cpu1 to cpu0 (SYS), and NCCL goes up to "
+                 "PXB; data goes over NVLink to gpu0, which is near enough (PXN)"),
+                (near.replace('maxconn="1" gdr="1"', 'gdr="0"'), "gpu0", "nic0",
+                 "not used: port0 says gdr=0: its driver reaches no memory of GPUs" + host),
+                (near.replace('rank="0" gdr="1"', 'rank="0" gdr="0"'), "gpu0", "nic0",
+                 "not used: gpu0 says gdr=0: its driver lets no NIC reach its memory" + host)):
+            self.assertEqual(self.access(text, one, other), "GPUDirect RDMA: " + said)
+        virtual = machine().replace("</cpu>", '<nic><net name="br0" dev="1" speed="1000"/></nic></cpu>', 1)
+        self.assertEqual(self.access(virtual, "gpu0", "nic0"),  # without a bus id it comes first
+                         "GPUDirect RDMA: not used: nic0 hangs off no PCIe bus" + host)
+        text = self.topo("export", "--file", self.file(near))
+        for fact in (" gdr=1", " gdr=0"):
+            text = text.replace(fact, "")
+        self.assertEqual(self.access(text, "gpu0", "nic0"), "GPUDirect RDMA: yes, PIX is near enough; that gpu0 and "
+                                                            "port0 can is not said")
 
     def test_machines_are_compared(self):
         one = self.file(machine())

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "access.h"
 #include "table.h"
 #include "topo.h"
 #include "topology/path.h"
@@ -38,6 +39,8 @@ void explain(const Options& options) {
   if (best.kind == PathKind::none)
     return fmt::print("{} and {} do not reach each other\n", options.from, options.to);
   print_path(topology, best, "best path");
+  if (const std::string access = access_between(topology, from, to); !access.empty())
+    fmt::print("{}\n", access);
   if (best.links == host.links) return;
   if (host.kind == PathKind::none) return fmt::print("there is no path over PCIe and CPUs\n");
   fmt::print("\nits kind goes before that of the path over PCIe and CPUs\n");
