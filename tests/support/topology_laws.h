@@ -12,6 +12,7 @@
 #include "topology/formats/nccl_xml.h"
 #include "topology/formats/read.h"
 #include "topology/formats/text.h"
+#include "topology/normalise.h"
 
 namespace khoro::test {
 
@@ -44,7 +45,20 @@ inline std::string flaw_of(const std::vector<Diagnostic>& diagnostics, bool read
   return failed == readable ? "errors in what could be read, or none in what could not" : "";
 }
 
-/// Which law of readers and writers does not hold for a text, whatever the text; "" if all hold.
+/// What is wrong with what normalise() makes of a topology; "" if it is sound.
+inline std::string flaw_of(const Normalised& normalised) {
+  const Topology& topology = normalised.topology;
+  if (std::string flaw = flaw_of(topology); !flaw.empty()) return "normalised: " + flaw;
+  for (const Link& link : topology.links)
+    if (link.from == link.to) return "normalised: a link to itself";
+  for (const Diagnostic& diagnostic : normalised.diagnostics)
+    if (diagnostic.severity == Severity::error || diagnostic.message.empty())
+      return "normalised: what can be used is told as an error, or nothing is told";
+  return "";
+}
+
+/// Which law of readers, writers and repairs does not hold for a text, whatever the text; "" if all
+/// hold.
 inline std::string broken_law(std::string_view text) {
   const GraphReading graphs = read_nccl_graphs(text);
   if (std::string flaw = flaw_of(graphs.diagnostics, graphs.graphs.has_value()); !flaw.empty())
@@ -56,6 +70,7 @@ inline std::string broken_law(std::string_view text) {
     return flaw;
   if (!reading.topology) return "";
   if (std::string flaw = flaw_of(*reading.topology); !flaw.empty()) return flaw;
+  if (std::string flaw = flaw_of(normalise(*reading.topology)); !flaw.empty()) return flaw;
   const std::string printed = print(*reading.topology);
   if (parse_topology(printed).topology != reading.topology) return "printed and parsed differ";
   if (reading.topology->sites.empty()) return "";
