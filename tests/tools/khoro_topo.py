@@ -3,11 +3,13 @@
 
 usage: khoro_topo.py KHORO
 """
+import collections
 import io
 import json
 import os
 import pathlib
 import random
+import re
 import subprocess
 import sys
 import tarfile
@@ -244,6 +246,28 @@ class Topo(unittest.TestCase):
         file = self.file("topology\ncpu c machine 0 numaid=0\n" + devices)
         text = self.topo("show", "--file", file)
         self.assertIn("\n  gpu59999  12\n    ! says no PCIe speed", text)
+
+    def test_nothing_stands_in_the_way_of_links_between_gpus(self):
+        file = GOLDEN / "synth-hybrid-cube-mesh-8xv100.xml"
+        svg = xml.fromstring(self.topo("export", "--file", file, "--format", "svg"))
+        boxes = {}
+        for group in svg.iter("{http://www.w3.org/2000/svg}g"):
+            rect, text = group[0], group[1].text
+            boxes[text] = [float(rect.get(side)) for side in ("x", "y", "width", "height")]
+        lowest = boxes["gpu0"][1] + boxes["gpu0"][3]
+        for name, (_, y, _, height) in boxes.items():
+            self.assertLessEqual(y + height, lowest, name)
+        ends = collections.defaultdict(set)
+        for path in svg.iter("{http://www.w3.org/2000/svg}path"):
+            one, other = re.match(r"(\w+) - (\w+):", path[0].text).groups()
+            if one[:3] == other[:3] == "gpu":
+                numbers = [float(number) for number in re.findall(r"[\d.]+", path.get("d"))]
+                self.assertEqual((numbers[1], numbers[-1]), (lowest, lowest))
+                for gpu, x in ((one, numbers[0]), (other, numbers[-2])):
+                    self.assertTrue(boxes[gpu][0] < x < boxes[gpu][0] + boxes[gpu][2])
+                    ends[gpu].add(x)
+        self.assertEqual([len(ends[f"gpu{i}"]) for i in range(8)], [4] * 8)
+        self.assertIn("nvlink 20 to 40", "".join(svg.itertext()))
 
     def test_a_capture_is_a_machine(self):
         files = {"sys/devices/system/node/node0/cpulist": "0-3",

@@ -7,132 +7,15 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
+#include <set>
 #include <string_view>
 #include <tuple>
 
+#include "layout.h"
 #include "topo.h"
 
 namespace khoro::tool {
 namespace {
-
-constexpr double column = 104, row = 84, box_width = 88, box_height = 40, margin = 40;
-
-std::string escaped(std::string_view text) {
-  std::string escaped;
-  for (const char c : printable(text)) switch (c) {
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      default:
-        escaped += c;
-    }
-  return escaped;
-}
-
-struct Place {
-  double x = 0, y = 0;
-  double width = box_width;
-};
-
-/// Where everything stands.
-class Layout {
- public:
-  explicit Layout(const Topology& topology)
-      : topology_(topology), parents_(topology.parents()), places_(topology.sites.size()) {
-    children_.resize(places_.size());
-    for (std::size_t i = 0; i < parents_.size(); ++i)
-      if (parents_[i] >= 0) children_[index(parents_[i])].push_back(static_cast<int>(i));
-    for (const int cpu : topology.sites_of(SiteKind::cpu)) depth_ = std::max(depth_, deepest(cpu));
-    for (const int cpu : topology.sites_of(SiteKind::cpu)) put(cpu, 0);
-    put_unattached();
-    put_fabrics();
-  }
-
-  const Place& of(int site) const { return places_[index(site)]; }
-  double width() const { return next_column_ * column + 2 * margin; }
-  double device_y() const { return margin + depth_ * row; }
-  double height() const { return height_; }
-
- private:
-  static std::size_t index(int site) { return static_cast<std::size_t>(site); }
-  bool is_device(int site) const {
-    const SiteKind kind = topology_.site(site).kind;
-    return kind == SiteKind::gpu || kind == SiteKind::nic;
-  }
-
-  /// Rows from a site down to the row of devices.
-  int deepest(int site) const {
-    if (is_device(site)) return 0;
-    int rows = 0;
-    for (const int child : children_[index(site)])
-      if (topology_.site(child).kind != SiteKind::port) rows = std::max(rows, 1 + deepest(child));
-    return rows;
-  }
-
-  void put_column(int site, double y) {
-    places_[index(site)] = {margin + (next_column_ + .5) * column, y, box_width};
-    ++next_column_;
-  }
-
-  void put(int site, int level) {
-    const double left = next_column_;
-    const double y = is_device(site) ? device_y() : margin + level * row;
-    for (const int child : children_[index(site)])
-      if (topology_.site(child).kind != SiteKind::port) put(child, level + 1);
-    if (next_column_ == left) {
-      put_column(site, y);
-    } else {
-      places_[index(site)] = {margin + (left + next_column_) / 2 * column, y, box_width};
-      if (topology_.site(site).kind == SiteKind::cpu)
-        places_[index(site)].width = (next_column_ - left) * column - (column - box_width);
-    }
-    int ports = 0;
-    for (const int child : children_[index(site)])
-      if (topology_.site(child).kind == SiteKind::port)
-        places_[index(child)] = {of(site).x, device_y() + row * .7 + 22 * ports++, box_width};
-  }
-
-  void put_unattached() {
-    for (std::size_t i = 0; i < parents_.size(); ++i) {
-      const SiteKind kind = topology_.sites[i].kind;
-      if (parents_[i] < 0 && kind != SiteKind::cpu && kind != SiteKind::fabric)
-        put_column(static_cast<int>(i), device_y());
-    }
-  }
-
-  void put_fabrics() {
-    height_ = device_y() + 2.2 * row + margin;
-    for (const int fabric : topology_.sites_of(SiteKind::fabric)) {
-      double left = 1e9, right = 0;
-      for (const Link& link : topology_.links)
-        if (link.from == fabric) {
-          left = std::min(left, of(link.to).x);
-          right = std::max(right, of(link.to).x);
-        }
-      places_[index(fabric)] = {(left + right) / 2, device_y() + 2.4 * row,
-                                right - left + box_width};
-      height_ = device_y() + 3 * row + margin;
-    }
-  }
-
-  const Topology& topology_;
-  std::vector<int> parents_;
-  std::vector<std::vector<int>> children_;
-  std::vector<Place> places_;
-  int depth_ = 0;
-  double next_column_ = 0;
-  double height_ = 0;
-};
 
 std::string_view colour_of(LinkKind kind) {
   switch (kind) {
@@ -177,6 +60,10 @@ class Drawing {
   }
 
  private:
+  bool is_between(const Link& link, SiteKind one, SiteKind other) const {
+    const SiteKind from = topology_.site(link.from).kind, to = topology_.site(link.to).kind;
+    return (from == one && to == other) || (from == other && to == one);
+  }
   std::string legend() const;
   void line(int index);
   void box(int index);
@@ -189,16 +76,24 @@ class Drawing {
   std::string text_, labels_;
 };
 
-/// The kinds of links that there are, each in its colour.
+/// The kinds of links that there are, each in its colour, with the rates between GPUs.
 std::string Drawing::legend() const {
   std::string legend;
   for (const LinkKind kind :
        {LinkKind::pci, LinkKind::socket, LinkKind::nvlink, LinkKind::xgmi, LinkKind::c2c}) {
-    const bool used = std::any_of(topology_.links.begin(), topology_.links.end(),
-                                  [kind](const Link& link) { return link.kind == kind; });
-    if (used)
-      legend += fmt::format("  <tspan fill=\"{}\" font-weight=\"bold\">{}</tspan>", colour_of(kind),
-                            name(kind));
+    bool used = false;
+    std::set<double> rates;
+    for (const Link& link : topology_.links) {
+      if (link.kind != kind) continue;
+      used = true;
+      if (is_between(link, SiteKind::gpu, SiteKind::gpu)) rates.insert(link.bytes_per_second);
+    }
+    if (!used) continue;
+    std::string between;
+    if (!rates.empty()) between = " " + gigabytes(*rates.begin());
+    if (rates.size() > 1) between += " to " + gigabytes(*rates.rbegin());
+    legend += fmt::format("  <tspan fill=\"{}\" font-weight=\"bold\">{}{}</tspan>", colour_of(kind),
+                          name(kind), between);
   }
   return legend;
 }
@@ -211,22 +106,29 @@ std::string Drawing::curve(const Link& link, double& label_x, double& label_y) c
     label_x = (left + right) / 2;
     label_y = from.y - 8;
     if (right - left < column / 2) return fmt::format("M{} {}H{}", left, from.y, right);
-    label_y = from.y - below - 12;
-    return fmt::format("M{} {}Q{} {} {} {}", from.x, from.y - below, label_x,
-                       from.y - 2 * below - 14, to.x, to.y - below);
+    const double top = from.y - below;
+    const double height = std::min(highest_arch, 20 + std::abs(to.x - from.x) * .03);
+    label_y = top - height + 4;
+    return fmt::format("M{0:.1f} {1}C{0:.1f} {2:.1f} {3:.1f} {2:.1f} {3:.1f} {1}", from.x, top,
+                       top - height / .75, to.x);
   }
-  if (from.y == to.y) {  // between GPUs: an arch below them
-    const double sag = 30 + std::abs(to.x - from.x) * .2;
-    label_x = (from.x + to.x) / 2;
-    label_y = from.y + below + sag / 2 + 9;
-    return fmt::format("M{} {}Q{} {} {} {}", from.x, from.y + below, label_x, from.y + below + sag,
-                       to.x, to.y + below);
+  if (from.y == to.y) {  // between GPUs: an arc below them
+    const double left = layout_.arc_end(link.from, link.to), y = from.y + below;
+    const double right = layout_.arc_end(link.to, link.from);
+    // A curve reaches three quarters of the way to the points that pull it.
+    const double pull = y + layout_.depth(link.from, link.to) / .75;
+    label_x = (left + right) / 2;
+    label_y = y + layout_.depth(link.from, link.to) + 9;
+    return fmt::format("M{0:.1f} {1}C{0:.1f} {2:.1f} {3:.1f} {2:.1f} {3:.1f} {1}", left, y, pull,
+                       right);
   }
   const bool wide_from = from.width > box_width, wide_to = to.width > box_width;
   const double x0 = wide_from ? to.x : from.x, x1 = wide_to ? from.x : to.x;
   const double y0 = from.y + (from.y < to.y ? below : -below);
   const double y1 = to.y + (to.y < from.y ? below : -below);
-  const double shift = link.kind == LinkKind::c2c ? 14 : 0;
+  // Beside the PCIe link, which may lead the same way.
+  const double shift =
+      is_between(link, SiteKind::gpu, SiteKind::cpu) && link.kind != LinkKind::pci ? 14 : 0;
   label_x = (y0 > y1 ? x0 : x1) + 2 * shift;
   label_y = std::max(y0, y1) - 8;
   return fmt::format("M{} {}L{} {}", x0 + shift, y0, x1 + shift, y1);
@@ -247,9 +149,9 @@ void Drawing::line(int index) {
       inside ? " stroke-dasharray=\"3 4\"" : "", topology_.site(link.from).name,
       one_way ? "&gt;" : "-", topology_.site(link.to).name, name(link.kind),
       gigabytes(link.bytes_per_second), one_way ? "one" : "each");
-  const bool crowded = link.kind == LinkKind::nvlink || link.kind == LinkKind::xgmi;
-  const bool to_fabric = topology_.site(link.to).kind == SiteKind::fabric;
-  if (inside || link.kind == LinkKind::port || (crowded && !to_fabric)) return;
+  const bool crowded =
+      is_between(link, SiteKind::gpu, SiteKind::gpu);  // the legend has their rates
+  if (inside || link.kind == LinkKind::port || crowded) return;
   labels_ += fmt::format(
       "<text x=\"{}\" y=\"{}\" font-size=\"10\" fill=\"#333\" stroke=\"#fff\" stroke-width=\"3\" "
       "paint-order=\"stroke\">{}</text>\n",
@@ -262,11 +164,11 @@ void Drawing::box(int index) {
   const Site& site = topology_.site(index);
   const Place& place = layout_.of(index);
   const bool port = site.kind == SiteKind::port;
-  const double height = port ? 20 : box_height;
+  const double height = port ? port_height : box_height;
   std::string_view second = site.fact(site.kind == SiteKind::cpu ? "vendor" : "busid");
   if (site.kind == SiteKind::fabric) second = {};
   const std::string first = port && !site.fact("name").empty()
-                                ? escaped(site.fact("name").substr(0, 14))
+                                ? escaped(site.fact("name").substr(0, 13))
                                 : escaped(site.name);
   text_ += fmt::format(
       "<g><rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{}\" rx=\"6\" fill=\"{}\" "
@@ -279,39 +181,6 @@ void Drawing::box(int index) {
                          place.x, place.y + 12, escaped(second));
   text_ += "</g>\n";
 }
-
-/// The script of the page: `channels` and `rates` are put before it.
-constexpr const char* script = R"(
-const picker = document.getElementById('channel');
-const note = document.getElementById('note');
-const line = i => document.getElementById('link' + i) || document.getElementById('link' + back[i]);
-const original = new Map();
-document.querySelectorAll('path[id^=link]').forEach(p => original.set(p, p.getAttribute('stroke')));
-const load = rates.map(() => 0);
-channels.forEach(c => c.links.forEach(i => load[i] += c.rate));
-function heat(share) { const s = Math.min(1, share); return `hsl(${120 - 120 * s}, 75%, 45%)`; }
-function reset(opacity) {
-  original.forEach((stroke, p) => { p.setAttribute('stroke', stroke); p.setAttribute('opacity', opacity); });
-}
-function show() {
-  const chosen = picker.value;
-  reset(chosen === 'machine' ? .75 : .12);
-  if (chosen === 'machine') { note.textContent = 'Widths are rates. Point at a link to read its own.'; return; }
-  const share = new Map();
-  const count = (i, rate) => { const p = line(i); if (p) share.set(p, Math.max(share.get(p) || 0, rate / rates[i])); };
-  if (chosen === 'load') {
-    load.forEach((l, i) => { if (l > 0) count(i, l); });
-    note.textContent = 'All channels together: green links are little used, red ones fully.';
-  } else {
-    const c = channels[chosen];
-    c.links.forEach(i => count(i, c.rate));
-    note.textContent = `${c.name}: ${(c.rate / 1e9).toFixed(1)} GB/s on each of its hops.`;
-  }
-  share.forEach((s, p) => { p.setAttribute('stroke', heat(s)); p.setAttribute('opacity', 1); });
-}
-picker.onchange = show;
-show();
-)";
 
 }  // namespace
 
@@ -333,30 +202,27 @@ bool is_drawn(const Topology& topology, const std::vector<int>& back, std::size_
   return back[link] < 0 || topology.links[link].from < topology.links[link].to;
 }
 
-std::string svg_of(const Topology& topology) { return Drawing(topology).text(); }
-
-std::string html_of(const Topology& topology, const std::vector<DrawnChannel>& channels,
-                    const std::string& title) {
-  nlohmann::ordered_json all = nlohmann::ordered_json::array();
-  std::string options = "<option value=\"machine\">the machine</option>";
-  if (!channels.empty()) options += "<option value=\"load\">load of all channels</option>";
-  for (std::size_t i = 0; i < channels.size(); ++i) {
-    all.push_back({{"name", channels[i].name},
-                   {"rate", channels[i].bytes_per_second},
-                   {"links", channels[i].links}});
-    options += fmt::format("<option value=\"{}\">{}</option>", i, escaped(channels[i].name));
-  }
-  std::vector<double> rates;
-  for (const Link& link : topology.links) rates.push_back(link.bytes_per_second);
-  return fmt::format(
-      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{0}</title>\n"
-      "<style>body{{font-family:sans-serif;margin:1em}}select{{font-size:1em}}"
-      "svg{{max-width:100%;height:auto}}path:hover{{opacity:1}}</style></head>\n"
-      "<body><h1>{0}</h1><p><label>Show <select id=\"channel\">{1}</select></label> "
-      "<span id=\"note\"></span></p>\n{2}<script>\nconst channels = {3};\nconst rates = {4};\n"
-      "const back = {5};{6}</script></body></html>\n",
-      escaped(title), options, svg_of(topology), all.dump(), nlohmann::json(rates).dump(),
-      nlohmann::json(links_back(topology)).dump(), script);
+std::string escaped(std::string_view text) {
+  std::string escaped;
+  for (const char c : printable(text)) switch (c) {
+      case '<':
+        escaped += "&lt;";
+        break;
+      case '>':
+        escaped += "&gt;";
+        break;
+      case '&':
+        escaped += "&amp;";
+        break;
+      case '"':
+        escaped += "&quot;";
+        break;
+      default:
+        escaped += c;
+    }
+  return escaped;
 }
+
+std::string svg_of(const Topology& topology) { return Drawing(topology).text(); }
 
 }  // namespace khoro::tool

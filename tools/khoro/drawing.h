@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "topology/topology.h"
@@ -23,8 +24,11 @@ std::vector<int> links_back(const Topology& topology);
 /// Whether a link is drawn: of two that go both ways one stands for both.
 bool is_drawn(const Topology& topology, const std::vector<int>& back, std::size_t link);
 
-/// A picture of a machine: CPUs above, what hangs off them below, GPUs and NICs in one row, their
-/// direct links under it. Lines are as wide as their rates are high.
+/// Text as XML and HTML take it.
+std::string escaped(std::string_view text);
+
+/// A picture of a machine: CPUs above, what hangs off them below, NICs with their ports in one row
+/// and GPUs in the next, their direct links under it. Lines are as wide as their rates are high.
 std::string svg_of(const Topology& topology);
 
 /// A page that holds that picture, shows each channel on it, and how much of each link the channels
