@@ -240,6 +240,16 @@ TEST_CASE("ports: odd speeds are repaired, one listed twice is one", "[topology]
   CHECK(normalise(normalised.topology).topology == normalised.topology);
 }
 
+TEST_CASE("more CPUs than any machine has are not all joined, and that is told", "[topology]") {
+  Topology machine;
+  for (int numa = 0; numa < 1100; ++numa) machine.add(cpu_site(numa));
+  const Normalised normalised = normalise(machine);
+  CHECK(normalised.topology.links.size() == 1024 * 1023);
+  const auto warnings = told(normalised, Severity::warning);
+  REQUIRE(warnings.size() == 1);
+  CHECK(warnings.front().rfind("cpu 1024: ", 0) == 0);
+}
+
 TEST_CASE("ports without numbers get those that are left, by the numbers in their names",
           "[topology]") {
   Topology machine = two_sockets();

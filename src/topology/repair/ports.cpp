@@ -17,6 +17,8 @@
 namespace khoro {
 namespace {
 
+/// As many NUMA nodes as Linux knows; each pair of them is joined.
+constexpr std::size_t most_joined_cpus = 1024;
 constexpr long usual_port_speed = 10'000;  // Mbit/s
 constexpr long fastest_port_speed = 1'600'000;
 
@@ -171,8 +173,18 @@ void join_cpus(Repairs& repairs) {
                                   [](const Link& link) { return link.kind == LinkKind::socket; });
   if (joined) return;
   std::map<int, std::vector<int>> by_machine;
+  std::set<int> told;
   for (const int cpu : topology.sites_of(SiteKind::cpu)) {
     std::vector<int>& beside = by_machine[topology.site(cpu).machine];
+    if (beside.size() == most_joined_cpus) {
+      if (told.insert(topology.site(cpu).machine).second)
+        repairs.tell(
+            Severity::warning, cpu,
+            fmt::format("it and those after it have no links to other CPUs: more than {} in "
+                        "a machine are not joined",
+                        most_joined_cpus));
+      continue;
+    }
     for (const int other : beside) topology.connect(other, cpu, {.kind = LinkKind::socket});
     beside.push_back(cpu);
   }
