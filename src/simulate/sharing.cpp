@@ -3,80 +3,148 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace khoro {
 namespace {
 
 constexpr double never = std::numeric_limits<double>::infinity();
-/// Of its length: what rounding may leave of a flow that has ended.
-constexpr double rest = 1e-12;
+/// Of the time that has passed: what rounding may set apart of ends that are one.
+constexpr double at_once = 1e-12;
 
 }  // namespace
 
+Sharing::Sharing(std::vector<double> capacities) : wires_(capacities.size()) {
+  for (std::size_t i = 0; i < wires_.size(); ++i) wires_[i].capacity = capacities[i];
+}
+
+std::size_t Sharing::new_place() {
+  if (free_.empty()) {
+    flows_.emplace_back();
+    return flows_.size() - 1;
+  }
+  const std::size_t place = free_.back();
+  free_.pop_back();
+  return place;
+}
+
 std::size_t Sharing::add(const std::vector<int>& links, double bytes) {
-  flows_.push_back({next_id_, &links, bytes});
-  shared_ = false;
-  return next_id_++;
+  const std::size_t place = new_place();
+  Flow& flow = flows_[place];
+  flow.id = next_id_++;
+  flow.links = &links;
+  flow.left = bytes;
+  flow.since = now_;
+  flow.rate = 0;
+  for (const int link : links) {
+    wire(link).flows.push_back(place);
+    changed_.push_back(link);
+  }
+  if (links.empty()) ends_.push({now_, place, ++flow.changes});
+  return flow.id;
+}
+
+/// From the links that changed on: all flows on a link, and all links of these.
+void Sharing::meet_neighbours() {
+  ++round_;
+  met_wires_.clear();
+  met_flows_.clear();
+  const auto meet = [this](int link) {
+    if (std::exchange(wire(link).met, round_) != round_) met_wires_.push_back(link);
+  };
+  for (const int link : changed_) meet(link);
+  changed_.clear();
+  for (std::size_t i = 0; i < met_wires_.size(); ++i)
+    for (const std::size_t place : wire(met_wires_[i]).flows)
+      if (std::exchange(flows_[place].met, round_) != round_) {
+        met_flows_.push_back(place);
+        for (const int link : *flows_[place].links) meet(link);
+      }
+}
+
+void Sharing::give(Flow& flow, double rate) {
+  if (rate == flow.rate) return;
+  flow.left = std::max(flow.left - flow.rate * (now_ - flow.since), 0.0);
+  flow.since = now_;
+  flow.rate = rate;
+  const auto place = static_cast<std::size_t>(&flow - flows_.data());
+  ends_.push({now_ + flow.left / rate, place, ++flow.changes});
+}
+
+/// The link that gives each of its flows least decides for these. What a link gives can only grow
+/// while others are decided, so what waits in the queue may be too little, never too much.
+void Sharing::divide() {
+  using Offer = std::pair<double, int>;  // to each of its flows, link
+  std::vector<Offer> all;
+  for (const int link : met_wires_) {
+    Wire& here = wire(link);
+    here.left = here.capacity;
+    here.users = static_cast<int>(here.flows.size());
+    if (here.users > 0) all.emplace_back(here.left / here.users, link);
+  }
+  Earliest<Offer> offers(std::greater<>(), std::move(all));
+  ++round_;  // flows that are met again have their rate
+  while (!offers.empty()) {
+    const auto [offer, link] = offers.top();
+    offers.pop();
+    const Wire& here = wire(link);
+    if (here.users == 0) continue;
+    if (const double least = here.left / here.users; least > offer) {
+      offers.emplace(least, link);
+      continue;
+    }
+    for (const std::size_t place : here.flows) {
+      if (std::exchange(flows_[place].met, round_) == round_) continue;
+      for (const int other : *flows_[place].links) {
+        wire(other).left -= offer;
+        --wire(other).users;
+      }
+      give(flows_[place], offer);
+    }
+  }
 }
 
 void Sharing::share() {
-  if (shared_) return;
-  shared_ = true;
-  std::vector<double> left = capacities_;
-  std::vector<int> users(capacities_.size());
-  std::vector<Flow*> open;
-  for (Flow& flow : flows_) {
-    flow.rate = never;
-    if (flow.links->empty()) continue;
-    open.push_back(&flow);
-    for (const int link : *flow.links) ++users[static_cast<std::size_t>(link)];
-  }
-  while (!open.empty()) {
-    // The link that gives each of its flows least decides for these.
-    std::size_t tightest = 0;
-    double least = never;
-    for (std::size_t link = 0; link < left.size(); ++link)
-      if (users[link] > 0 && left[link] / users[link] < least) {
-        least = left[link] / users[link];
-        tightest = link;
-      }
-    const auto is_on_it = [tightest](const Flow* flow) {
-      return std::find(flow->links->begin(), flow->links->end(), static_cast<int>(tightest)) !=
-             flow->links->end();
-    };
-    const auto decided = std::stable_partition(open.begin(), open.end(),
-                                               [&](const Flow* flow) { return !is_on_it(flow); });
-    for (auto flow = decided; flow != open.end(); ++flow) {
-      (*flow)->rate = least;
-      for (const int link : *(*flow)->links) {
-        left[static_cast<std::size_t>(link)] -= least;
-        --users[static_cast<std::size_t>(link)];
-      }
-    }
-    open.erase(decided, open.end());
-  }
+  if (changed_.empty()) return;
+  meet_neighbours();
+  divide();
 }
 
 double Sharing::until_next_end() {
   share();
-  double least = never;
-  for (const Flow& flow : flows_)
-    least = std::min(least, flow.left > 0 && flow.rate < never ? flow.left / flow.rate : 0);
-  return least;
+  while (!ends_.empty() && is_over(ends_.top())) ends_.pop();
+  return ends_.empty() ? never : std::max(ends_.top().time - now_, 0.0);
+}
+
+/// Whether the flow has another rate since, or is gone.
+bool Sharing::is_over(const End& end) const noexcept {
+  return flows_[end.flow].changes != end.changes;
+}
+
+void Sharing::remove(std::size_t place) {
+  Flow& flow = flows_[place];
+  ++flow.changes;
+  for (const int link : *flow.links) {
+    std::vector<std::size_t>& there = wire(link).flows;
+    *std::find(there.begin(), there.end(), place) = there.back();
+    there.pop_back();
+    changed_.push_back(link);
+  }
+  free_.push_back(place);
 }
 
 std::vector<std::size_t> Sharing::advance(double seconds) {
   share();
+  now_ += seconds;
   std::vector<std::size_t> ended;
-  for (Flow& flow : flows_) {
-    const double moved = flow.rate < never ? flow.rate * seconds : flow.left;
-    flow.left = flow.left - moved <= rest * moved ? 0 : flow.left - moved;
-    if (flow.left == 0) ended.push_back(flow.id);
+  while (!ends_.empty() && ends_.top().time <= now_ * (1 + at_once)) {
+    const End end = ends_.top();
+    ends_.pop();
+    if (is_over(end)) continue;
+    ended.push_back(flows_[end.flow].id);
+    remove(end.flow);
   }
-  if (!ended.empty()) {
-    std::erase_if(flows_, [](const Flow& flow) { return flow.left == 0; });
-    shared_ = false;
-  }
+  std::sort(ended.begin(), ended.end());
   return ended;
 }
 

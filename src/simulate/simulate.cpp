@@ -4,15 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <deque>
 #include <limits>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
 #include "base/error.h"
 #include "plan/grid.h"
 #include "plan/image.h"
+#include "simulate/pipe.h"
 #include "simulate/sharing.h"
 #include "topology/path.h"
 
@@ -26,51 +27,6 @@ std::vector<double> capacities(const Topology& topology) {
   for (const Link& link : topology.links) capacities.push_back(link.bytes_per_second);
   return capacities;
 }
-
-/// A message under way.
-struct Flight {
-  int pipe = 0;
-  std::size_t message = 0;  // its number in the pipe
-  bool put = false;
-  Transfer transfer;
-};
-
-/// Messages that were sent and not yet taken, in order; they have numbers.
-class Queue {
- public:
-  std::size_t add(std::size_t bytes) {
-    messages_.push_back({bytes, false});
-    return taken_ + messages_.size() - 1;
-  }
-  void arrive(std::size_t number) { messages_[number - taken_].arrived = true; }
-  bool ready() const { return !messages_.empty() && messages_.front().arrived; }
-  /// Its bytes.
-  std::size_t take() {
-    const std::size_t bytes = messages_.front().bytes;
-    messages_.pop_front();
-    ++taken_;
-    return bytes;
-  }
-  int size() const { return static_cast<int>(messages_.size()); }
-
- private:
-  struct Message {
-    std::size_t bytes = 0;
-    bool arrived = false;
-  };
-  std::deque<Message> messages_;
-  std::size_t taken_ = 0;
-};
-
-/// From one rank to another: messages under way, in order; one after the other leaves.
-struct Pipe {
-  int from = 0, to = 0;
-  Queue sent;
-  Queue put;
-  int windows = 0;             // offered and not filled
-  std::deque<Flight> waiting;  // for the one before to have left
-  bool leaving = false;
-};
 
 /// Where a lane is.
 struct Place {
@@ -88,9 +44,12 @@ class Play {
     Image image;
     std::vector<Place> places;  // by lane
     std::vector<int> tokens;
-    std::vector<int> pipes;  // by port
+    std::vector<int> pipes;                          // by port
+    std::vector<std::vector<std::size_t>> awaiting;  // lanes by token
   };
   int pipe_of(int from, int to, int index);
+  void note_lanes(int rank);
+  void wake(const Pipe& pipe) { awake_.insert(pipe.lanes.begin(), pipe.lanes.end()); }
   bool fire(int rank, std::size_t lane);
   bool ready(const Rank& rank, std::uint32_t first, std::uint32_t end) const;
   void run_step(int rank, std::size_t lane, std::uint32_t first, std::uint32_t end);
@@ -115,6 +74,8 @@ class Play {
   Sharing sharing_;
   std::map<std::size_t, Flight> flights_;  // by flow
   std::multimap<double, Flight> landing_;  // by the time of arrival
+  /// Lanes for which something has changed since they could not go on.
+  std::set<LaneOf> awake_;
   double now_ = 0;
   Simulation simulation_;
 };
@@ -131,7 +92,7 @@ Play::Play(const Plan& plan, const Topology& topology, const SimulatedCall& call
   simulation_.link_bytes.resize(topology.links.size());
   std::size_t messages_per_tile = 0;
   for (int rank = 0; rank < plan.collective.ranks; ++rank) {
-    Rank made{flatten(plan, rank), {}, {}, {}};
+    Rank made{flatten(plan, rank), {}, {}, {}, {}};
     for (const Image::Range& lane : made.image.lanes)
       made.places.push_back({lane.first, lane.first == lane.last ? grid_.tiles() : 0});
     made.tokens = made.image.token_counts;
@@ -141,6 +102,7 @@ Play::Play(const Plan& plan, const Topology& topology, const SimulatedCall& call
     for (const Stage& stage : made.image.stages)
       messages_per_tile += stage.verb == Verb::send || stage.verb == Verb::put;
     ranks_.push_back(std::move(made));
+    note_lanes(rank);
   }
   if (messages_per_tile > 0 && grid_.tiles() > most_simulated_messages / messages_per_tile)
     throw Error(Code::invalid_argument,
@@ -152,8 +114,31 @@ Play::Play(const Plan& plan, const Topology& topology, const SimulatedCall& call
 int Play::pipe_of(int from, int to, int index) {
   const auto [place, is_new] =
       pipe_numbers_.try_emplace({from, to, index}, static_cast<int>(pipes_.size()));
-  if (is_new) pipes_.push_back({from, to, {}, {}, 0, {}, false});
+  if (is_new) {
+    pipes_.emplace_back();
+    pipes_.back().from = from;
+    pipes_.back().to = to;
+  }
   return place->second;
+}
+
+/// Which lanes wait for what: for a pipe, and for a token.
+void Play::note_lanes(int number) {
+  Rank& rank = ranks_[static_cast<std::size_t>(number)];
+  rank.awaiting.resize(rank.tokens.size());
+  for (std::size_t lane = 0; lane < rank.places.size(); ++lane) {
+    awake_.insert({number, lane});
+    for (std::uint32_t i = rank.image.lanes[lane].first; i < rank.image.lanes[lane].last; ++i) {
+      const Stage& stage = rank.image.stages[i];
+      if (stage.verb == Verb::await)
+        rank.awaiting[static_cast<std::size_t>(stage.token())].push_back(lane);
+      if (!stage.has_channel()) continue;
+      auto& lanes = pipes_[static_cast<std::size_t>(rank.pipes[rank.image.port_of_stage[i]])].lanes;
+      if (const LaneOf user{number, lane};
+          std::find(lanes.begin(), lanes.end(), user) == lanes.end())
+        lanes.push_back(user);
+    }
+  }
 }
 
 const Path& Play::path_between(int from, int to) {
@@ -228,6 +213,8 @@ void Play::run_step(int number, std::size_t lane, std::uint32_t first, std::uint
         break;
       case Verb::signal:
         ++rank.tokens[static_cast<std::size_t>(stage.token())];
+        for (const std::size_t waiting : rank.awaiting[static_cast<std::size_t>(stage.token())])
+          awake_.insert({number, waiting});
         break;
       case Verb::read:
         value = std::max(value, bytes_of(stage, rank.places[lane].tile));
@@ -249,6 +236,7 @@ void Play::run_step(int number, std::size_t lane, std::uint32_t first, std::uint
       case Verb::write:
         break;
     }
+    if (stage.has_channel()) wake(pipes_[static_cast<std::size_t>(pipe_number)]);
   }
 }
 
@@ -262,7 +250,8 @@ void Play::depart(int number, int lane, std::size_t bytes, bool put) {
 
 void Play::leave(int number) {
   Pipe& pipe = pipes_[static_cast<std::size_t>(number)];
-  const Path& path = path_between(pipe.from, pipe.to);
+  if (!pipe.path) pipe.path = &path_between(pipe.from, pipe.to);
+  const Path& path = *pipe.path;
   while (!pipe.waiting.empty() && !pipe.leaving) {
     Flight flight = std::move(pipe.waiting.front());
     pipe.waiting.pop_front();
@@ -281,6 +270,7 @@ void Play::leave(int number) {
 void Play::arrive(const Flight& flight) {
   Pipe& pipe = pipes_[static_cast<std::size_t>(flight.pipe)];
   (flight.put ? pipe.put : pipe.sent).arrive(flight.message);
+  wake(pipe);
   simulation_.transfers.push_back(flight.transfer);
   simulation_.transfers.back().end = now_;
 }
@@ -299,13 +289,15 @@ bool Play::fire(int number, std::size_t lane) {
   return true;
 }
 
+/// In the order of ranks and lanes, again and again, as if each were asked each time.
 void Play::fire_all() {
-  for (bool again = true; again;) {
-    again = false;
-    for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
-      for (std::size_t lane = 0; lane < ranks_[rank].places.size(); ++lane)
-        while (fire(static_cast<int>(rank), lane)) again = true;
-  }
+  for (auto next = awake_.begin(); !awake_.empty(); next = awake_.begin())
+    while (next != awake_.end()) {
+      const LaneOf asked = *next;
+      while (fire(asked.rank, asked.lane)) continue;
+      awake_.erase(asked);
+      next = awake_.upper_bound(asked);
+    }
 }
 
 void Play::pass_time() {
@@ -320,8 +312,7 @@ void Play::pass_time() {
     auto flight = flights_.extract(flow);
     const int number = flight.mapped().pipe;
     Pipe& pipe = pipes_[static_cast<std::size_t>(number)];
-    landing_.emplace(now_ + path_between(pipe.from, pipe.to).latency_seconds,
-                     std::move(flight.mapped()));
+    landing_.emplace(now_ + pipe.path->latency_seconds, std::move(flight.mapped()));
     pipe.leaving = false;
     leave(number);
   }
