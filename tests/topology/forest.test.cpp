@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "topology/search/forest.h"
 
+#include <map>
 #include <set>
 
 #include "support/seeds.h"
@@ -21,7 +22,8 @@ TEST_CASE("as many trees from each point as cuts allow are packed", "[topology]"
       for (int i = 0; i < points; ++i) units[static_cast<std::size_t>(i * points + i)] = 0;
       std::vector<std::int64_t> used(units.size());
       std::vector<std::int64_t> from(static_cast<std::size_t>(points));
-      for (const Branching& branching : pack_branchings(points, units, trees)) {
+      for (const Branching& branching : pack_branchings(
+               std::vector<std::int64_t>(static_cast<std::size_t>(points), trees), units)) {
         CHECK(branching.edges.size() == static_cast<std::size_t>(points - 1));
         std::set<int> reached{branching.root};
         for (const auto& [one, other] : branching.edges) {
@@ -38,9 +40,9 @@ TEST_CASE("as many trees from each point as cuts allow are packed", "[topology]"
 
 TEST_CASE("units that cannot suffice pack no trees", "[topology]") {
   std::vector<std::int64_t> units = {0, 1, 0, 1, 0, 1, 0, 1, 0};  // a chain of three
-  CHECK(pack_branchings(3, units, 1).empty());
+  CHECK(pack_branchings({1, 1, 1}, units).empty());
   for (std::int64_t& unit : units) unit *= 2;
-  CHECK(pack_branchings(3, units, 1).size() == 3);
+  CHECK(pack_branchings({1, 1, 1}, units).size() == 3);
 }
 
 TEST_CASE("trees reach nearly the bound on machines on which rings do not", "[topology]") {
@@ -81,4 +83,20 @@ TEST_CASE("trees use what links carry both ways", "[topology]") {
   const Forest forest = pack_trees(graph, bound_of(graph).share, 8);
   CHECK(forest.share > 5 * gb);
   CHECK(check_channels(machine.topology, machine.gpus(), forest.channels).empty());
+}
+
+TEST_CASE("GPUs with more data than others have more trees", "[topology]") {
+  for (const Machine& machine : {hybrid_cube_mesh(), one_switch(8), two_sockets(4)}) {
+    const Graph graph = graph_of(machine.topology, machine.gpus(), LinkChoice::all);
+    const std::vector<std::int64_t> weights = {1, 1, 9, 1, 3, 1, 1, 1};
+    const Forest forest = pack_trees(graph, bound_of(graph).share, 4, weights);
+    std::map<int, double> rates;
+    for (const Channel& channel : forest.channels) rates[channel.root] += channel.bytes_per_second;
+    REQUIRE(rates.size() == weights.size());
+    for (std::size_t i = 0; i < weights.size(); ++i)
+      CHECK(rates[graph.sites[i]] == Approx(forest.share * static_cast<double>(weights[i])));
+    const std::vector<double> loads = loads_of(machine.topology, forest.channels);
+    for (std::size_t i = 0; i < loads.size(); ++i)
+      CHECK(loads[i] <= machine.topology.links[i].bytes_per_second * (1 + 1e-9));
+  }
 }

@@ -15,9 +15,13 @@ constexpr std::int64_t unlimited = std::numeric_limits<std::int32_t>::max();
 
 class BranchingSearch {
  public:
-  BranchingSearch(int points, std::vector<std::int64_t> units, std::int64_t trees)
-      : points_(points), units_(std::move(units)), arcs_(units_.size(), -1), network_(0) {
-    for (int root = points; root-- > 0;) open_.push_back({root, trees, {root}, {}});
+  BranchingSearch(const std::vector<std::int64_t>& trees, std::vector<std::int64_t> units)
+      : points_(static_cast<int>(trees.size())),
+        units_(std::move(units)),
+        arcs_(units_.size(), -1),
+        network_(0) {
+    for (int root = points_; root-- > 0;)
+      if (trees[at(root)] > 0) open_.push_back({root, trees[at(root)], {root}, {}});
     lay_out();
   }
 
@@ -120,9 +124,9 @@ class BranchingSearch {
 
 }  // namespace
 
-std::vector<Branching> pack_branchings(int points, std::vector<std::int64_t> units,
-                                       std::int64_t trees) {
-  return BranchingSearch(points, std::move(units), trees).pack();
+std::vector<Branching> pack_branchings(const std::vector<std::int64_t>& trees,
+                                       std::vector<std::int64_t> units) {
+  return BranchingSearch(trees, std::move(units)).pack();
 }
 
 }  // namespace khoro

@@ -15,10 +15,10 @@ struct Branching {
   std::vector<std::pair<int, int>> edges;
 };
 
-/// Spanning trees from each of `points` points, `trees` from each, that together use each edge no
-/// more than `units` (by from * points + to) says (Edmonds 1973, as Bang-Jensen and Schrijver pack
+/// Spanning trees, from each point as many as `trees` says, that together use each edge no more
+/// than `units` (by from * points + to) says (Edmonds 1973, as Bang-Jensen and Schrijver pack
 /// them). Empty where the units do not suffice.
-std::vector<Branching> pack_branchings(int points, std::vector<std::int64_t> units,
-                                       std::int64_t trees);
+std::vector<Branching> pack_branchings(const std::vector<std::int64_t>& trees,
+                                       std::vector<std::int64_t> units);
 
 }  // namespace khoro

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <tuple>
 
@@ -27,22 +28,30 @@ struct Rate {
 
 class ForestSearch {
  public:
-  ForestSearch(const Graph& graph, double share)
-      : graph_(graph), share_(share), capacities_(both_ways(graph)) {}
+  ForestSearch(const Graph& graph, double share, const std::vector<std::int64_t>& weights)
+      : graph_(graph),
+        share_(share),
+        weights_(weights),
+        sum_(std::accumulate(weights.begin(), weights.end(), std::int64_t{0})),
+        capacities_(both_ways(graph)) {}
 
-  /// The best rate of `trees` trees from each GPU, if it gives more than `least` to each GPU.
+  /// The best rate of `trees` trees from each GPU of weight 1, if it gives more than `least` to
+  /// each.
   std::optional<Rate> best_rate(int trees, double least) const;
   Forest forest(Rate rate, int trees) const;
 
  private:
   static std::vector<std::int64_t> both_ways(const Graph& graph);
   std::vector<std::int64_t> units(Rate rate, int trees) const;
+  std::vector<std::int64_t> trees_of(int trees) const;
   std::vector<Rate> candidates(int trees, double least) const;
   std::vector<Channel> channels(const SplitGraph& split, std::vector<Branching> branchings,
                                 double rate) const;
 
   const Graph& graph_;
   double share_;
+  const std::vector<std::int64_t>& weights_;  // by GPU
+  std::int64_t sum_;
   std::vector<std::int64_t> capacities_;  // by edge
 };
 
@@ -67,9 +76,14 @@ std::vector<std::int64_t> ForestSearch::both_ways(const Graph& graph) {
 std::vector<std::int64_t> ForestSearch::units(Rate rate, int trees) const {
   std::vector<std::int64_t> units;
   for (std::int64_t capacity : capacities_)
-    units.push_back(std::min<std::int64_t>(capacity * rate.parts / rate.capacity,
-                                           std::int64_t{trees} * graph_.gpus));
+    units.push_back(std::min<std::int64_t>(capacity * rate.parts / rate.capacity, trees * sum_));
   return units;
+}
+
+std::vector<std::int64_t> ForestSearch::trees_of(int trees) const {
+  std::vector<std::int64_t> of_each = weights_;
+  for (std::int64_t& count : of_each) count *= trees;
+  return of_each;
 }
 
 /// Rates at which an edge is full, up to what the bound allows, highest first.
@@ -82,8 +96,8 @@ std::vector<Rate> ForestSearch::candidates(int trees, double least) const {
   for (std::int64_t capacity : capacities) {
     if (capacity <= 0) continue;
     const auto first = static_cast<std::int64_t>(static_cast<double>(capacity) / highest);
-    for (std::int64_t parts = std::max<std::int64_t>(first, 1);
-         parts <= std::int64_t{trees} * graph_.gpus * 2; ++parts) {
+    for (std::int64_t parts = std::max<std::int64_t>(first, 1); parts <= trees * sum_ * 2;
+         ++parts) {
       const Rate rate{capacity, parts};
       if (rate.value() > highest) continue;
       if (rate.value() * trees <= least) break;
@@ -99,7 +113,7 @@ std::vector<Rate> ForestSearch::candidates(int trees, double least) const {
 std::optional<Rate> ForestSearch::best_rate(int trees, double least) const {
   const std::vector<Rate> rates = candidates(trees, least);
   const auto works = [&](const Rate& rate) {
-    return SplitGraph(graph_, units(rate, trees), trees).suffices();
+    return SplitGraph(graph_, units(rate, trees), trees_of(trees)).suffices();
   };
   if (rates.empty() || !works(rates.back())) return std::nullopt;
   std::size_t low = 0, high = rates.size() - 1;  // high works
@@ -151,23 +165,24 @@ std::vector<Channel> ForestSearch::channels(const SplitGraph& split,
 }
 
 Forest ForestSearch::forest(Rate rate, int trees) const {
-  SplitGraph split(graph_, units(rate, trees), trees);
+  SplitGraph split(graph_, units(rate, trees), trees_of(trees));
   split.remove_relays();
   std::vector<std::int64_t> between(at(graph_.gpus * graph_.gpus));
   for (int from = 0; from < graph_.gpus; ++from)
     for (int to = 0; to < graph_.gpus; ++to)
       for (const Strand& strand : split.strands(from, to))
         between[at(from * graph_.gpus + to)] += strand.units;
-  std::vector<Branching> branchings = pack_branchings(graph_.gpus, std::move(between), trees);
+  std::vector<Branching> branchings = pack_branchings(trees_of(trees), std::move(between));
   if (branchings.empty()) return {};
   return {channels(split, std::move(branchings), rate.value()), rate.value() * trees};
 }
 
 }  // namespace
 
-Forest pack_trees(const Graph& graph, double share, int most_trees) {
+Forest pack_trees(const Graph& graph, double share, int most_trees,
+                  const std::vector<std::int64_t>& weights) {
   if (graph.gpus < 2 || share <= 0) return {};
-  const ForestSearch search(graph, share);
+  const ForestSearch search(graph, share, weights);
   double best = 0;
   std::optional<Rate> rate;
   int trees = 0;
@@ -178,6 +193,10 @@ Forest pack_trees(const Graph& graph, double share, int most_trees) {
       trees = count;
     }
   return rate ? search.forest(*rate, trees) : Forest();
+}
+
+Forest pack_trees(const Graph& graph, double share, int most_trees) {
+  return pack_trees(graph, share, most_trees, std::vector<std::int64_t>(at(graph.gpus), 1));
 }
 
 }  // namespace khoro

@@ -2,6 +2,7 @@
 #include "topology/search/splitting.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "topology/index.h"
@@ -29,9 +30,10 @@ std::vector<int> joined(const Graph& graph, const std::vector<int>& first,
 
 }  // namespace
 
-SplitGraph::SplitGraph(const Graph& graph, const std::vector<std::int64_t>& units, int trees)
+SplitGraph::SplitGraph(const Graph& graph, const std::vector<std::int64_t>& units,
+                       std::vector<std::int64_t> trees)
     : graph_(graph),
-      trees_(trees),
+      trees_(std::move(trees)),
       units_(graph.sites.size() * graph.sites.size()),
       strands_(units_.size()),
       flows_(at(graph.gpus)) {
@@ -63,8 +65,8 @@ std::int64_t SplitGraph::missing(int gpu) {
     for (int to = 0; to < source; ++to)
       if (units(from, to) > 0)
         arcs.emplace_back(pair(from, to), network.add(from, to, units(from, to)));
-  for (int other = 0; other < graph_.gpus; ++other) network.add(source, other, trees_);
-  const std::int64_t wanted = trees_ * graph_.gpus;
+  for (int other = 0; other < graph_.gpus; ++other) network.add(source, other, trees_[at(other)]);
+  const std::int64_t wanted = std::accumulate(trees_.begin(), trees_.end(), std::int64_t{0});
   const std::int64_t lack = wanted - network.flow(source, gpu, wanted);
   if (lack > 0) {
     std::vector<bool> set;

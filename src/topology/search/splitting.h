@@ -19,9 +19,10 @@ struct Strand {
 /// must (edge splitting, as ForestColl does it; Bang-Jensen, Frank and Jackson 1995).
 class SplitGraph {
  public:
-  /// Whole units by edge. `trees` units begin at each GPU, and must reach all others. What leaves a
-  /// vertex must be as much as what enters it.
-  SplitGraph(const Graph& graph, const std::vector<std::int64_t>& units, int trees);
+  /// Whole units by edge. At each GPU as many as `trees` says begin, and must reach all others.
+  /// What leaves a vertex must be as much as what enters it.
+  SplitGraph(const Graph& graph, const std::vector<std::int64_t>& units,
+             std::vector<std::int64_t> trees);
 
   void remove_relays();
   /// What is left from a GPU to another.
@@ -57,7 +58,7 @@ class SplitGraph {
   void join_strands(Join join);
 
   const Graph& graph_;
-  std::int64_t trees_;
+  std::vector<std::int64_t> trees_;  // by GPU
   std::vector<std::int64_t> units_;
   std::vector<std::vector<Strand>> strands_;
   std::vector<Flow> flows_;  // by GPU
