@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <numeric>
 
 #include "topology/index.h"
 #include "topology/search/flow.h"
+#include "topology/search/parts.h"
 
 namespace khoro {
 namespace {
@@ -39,33 +41,52 @@ Cut cut_of(const Graph& graph, const Side& side) {
   return cut;
 }
 
+/// GPUs that stand for all: of parts that are built alike those of `most` are enough, for what
+/// holds between them and others holds between any of these.
+std::vector<int> different_gpus(const Graph& graph, const std::vector<GraphPart>& parts, int most) {
+  std::vector<int> gpus;
+  std::map<int, int> seen;  // by kind
+  for (const GraphPart& part : parts)
+    if (seen[part.kind]++ < most)
+      gpus.insert(gpus.end(), part.vertices.begin(), part.vertices.begin() + part.graph.gpus);
+  if (parts.empty())
+    for (int gpu = 0; gpu < graph.gpus; ++gpu) gpus.push_back(gpu);
+  return gpus;
+}
+
 /// The worst set for the share. For a GPU that is not in it, flow at a trial share from all others
 /// shows whether there is a worse set; its ratio is the next trial (Newton, Dinkelbach). A share
 /// that GPUs before have passed they pass as well when it falls.
 class ShareSearch {
  public:
-  explicit ShareSearch(const Graph& graph) : graph_(graph), network_(graph.vertices() + 1) {
+  ShareSearch(const Graph& graph, const std::vector<GraphPart>& parts)
+      : graph_(graph), parts_(parts), network_(graph.vertices() + 1) {
     for (const Graph::Edge& edge : graph.edges) network_.add(edge.from, edge.to, 0);
     for (int gpu = 0; gpu < graph.gpus; ++gpu) network_.add(graph.vertices(), gpu, 0);
   }
 
   Side worst() {
     begin();
-    for (int sink = 0; sink < graph_.gpus; ++sink)
+    for (int sink : different_gpus(graph_, parts_, 1))
       while (worst_.capacity > 0 && !passes(sink)) continue;
     return worst_;
   }
 
  private:
-  /// All but one GPU, or one alone: often the worst already.
+  /// All but one GPU or part, or one alone: often the worst already.
   void begin() {
-    for (const bool alone : {false, true})
-      for (int gpu = 0; gpu < graph_.gpus; ++gpu) {
-        Side side{std::vector<bool>(at(graph_.vertices()), !alone), 0, 0};
-        side.has[at(gpu)] = alone;
-        measure(graph_, side);
-        keep(side);
-      }
+    for (const bool alone : {false, true}) {
+      for (int gpu : different_gpus(graph_, parts_, 1)) try_side({gpu}, alone);
+      for (const GraphPart& part : parts_)
+        if (parts_.size() > 1) try_side(part.vertices, alone);
+    }
+  }
+
+  void try_side(const std::vector<int>& vertices, bool alone) {
+    Side side{std::vector<bool>(at(graph_.vertices()), !alone), 0, 0};
+    for (int vertex : vertices) side.has[at(vertex)] = alone;
+    measure(graph_, side);
+    keep(side);
   }
 
   void keep(const Side& side) {
@@ -94,6 +115,7 @@ class ShareSearch {
   }
 
   const Graph& graph_;
+  const std::vector<GraphPart>& parts_;
   FlowNetwork network_;
   Side worst_;
 };
@@ -106,10 +128,11 @@ FlowNetwork network_of(const Graph& graph) {
 
 /// The set with the least capacity out of it that has a GPU and misses one: it has the first GPU or
 /// misses it.
-Side narrowest(const Graph& graph) {
+Side narrowest(const Graph& graph, const std::vector<GraphPart>& parts) {
   FlowNetwork network = network_of(graph);
   Side least;
-  for (int gpu = 1; gpu < graph.gpus; ++gpu)
+  for (int gpu : different_gpus(graph, parts, 2)) {
+    if (gpu == 0) continue;
     for (const auto& [from, to] : {std::pair(0, gpu), std::pair(gpu, 0)}) {
       const std::int64_t found = network.flow(from, to, unlimited);
       if (!least.has.empty() && found >= least.capacity) continue;
@@ -117,6 +140,7 @@ Side narrowest(const Graph& graph) {
       for (int i = 0; i < graph.vertices(); ++i) least.has[at(i)] = network.on_source_side(i);
       measure(graph, least);
     }
+  }
   return least;
 }
 
@@ -125,12 +149,13 @@ Side narrowest(const Graph& graph) {
 Bound bound_of(const Graph& graph) {
   Bound bound;
   if (graph.gpus < 2) return bound;
-  const Side worst = ShareSearch(graph).worst();
+  const std::vector<GraphPart> parts = parts_of(graph);
+  const Side worst = ShareSearch(graph, parts).worst();
   const auto capacity = static_cast<double>(worst.capacity);
   bound.share = capacity / static_cast<double>(worst.gpus);
   bound.bus = capacity * (graph.gpus - 1) / static_cast<double>(worst.gpus);
   bound.bus_cut = cut_of(graph, worst);
-  const Side least = narrowest(graph);
+  const Side least = narrowest(graph, parts);
   bound.ring = static_cast<double>(least.capacity);
   bound.ring_cut = cut_of(graph, least);
   return bound;

@@ -35,6 +35,7 @@ class Builder {
   using Key = std::pair<int, std::string>;  // a site, and the rail of a network
 
   void number_ports();
+  bool is_network(int site) const { return topology_.site(site).kind == SiteKind::network; }
   bool relays(const Site& site) const;
   bool chosen(const Link& link) const;
   void add_vertices(std::span<const int> gpus);
@@ -43,13 +44,15 @@ class Builder {
   int vertex_of(int site, const Link& link) const;
   bool shorten(int vertex);
   Graph without_rest() const;
+  void number_parts(Graph& graph) const;
 
   const Topology& topology_;
   LinkChoice links_;
   bool across_machines_ = false;
   std::map<int, int> index_of_port_;  // of those of its machine
   std::vector<Key> keys_;
-  std::map<Key, int> vertices_;
+  std::vector<int> vertex_of_site_;  // -1: none; networks are in
+  std::map<Key, int> vertex_of_rail_;
   int gpus_ = 0;
   std::vector<Graph::Edge> edges_;  // capacity 0: removed
   std::vector<std::vector<int>> touching_;
@@ -131,13 +134,18 @@ void Builder::add_vertices(std::span<const int> gpus) {
   });
   rest.erase(std::unique(rest.begin(), rest.end()), rest.end());
   keys_.insert(keys_.end(), rest.begin(), rest.end());
-  for (std::size_t i = 0; i < keys_.size(); ++i) vertices_[keys_[i]] = static_cast<int>(i);
+  vertex_of_site_.assign(topology_.sites.size(), -1);
+  for (std::size_t i = 0; i < keys_.size(); ++i)
+    if (is_network(keys_[i].first))
+      vertex_of_rail_[keys_[i]] = static_cast<int>(i);
+    else
+      vertex_of_site_[at(keys_[i].first)] = static_cast<int>(i);
 }
 
 int Builder::vertex_of(int site, const Link& link) const {
-  const bool is_network = topology_.site(site).kind == SiteKind::network;
-  const auto found = vertices_.find({site, is_network ? rail_of(link) : std::string()});
-  return found == vertices_.end() ? -1 : found->second;
+  if (!is_network(site)) return vertex_of_site_[at(site)];
+  const auto found = vertex_of_rail_.find({site, rail_of(link)});
+  return found == vertex_of_rail_.end() ? -1 : found->second;
 }
 
 void Builder::add_edges() {
@@ -165,7 +173,8 @@ void Builder::add_edges() {
     for (int end : {edges_[at(i)].from, edges_[at(i)].to}) touching_[at(end)].push_back(i);
 }
 
-/// Takes a relay away that leads nowhere, or between two vertices only. True if it did.
+/// Takes a relay away that leads nowhere, or between two vertices only, but no network between two
+/// machines. True if it did.
 bool Builder::shorten(int vertex) {
   std::array<std::vector<int>, 2> in, out;  // by neighbour
   std::vector<int> neighbours;
@@ -183,6 +192,7 @@ bool Builder::shorten(int vertex) {
     for (const auto& some : *side)
       if (some.size() > 1 && neighbours.size() == 2) return false;
   if (neighbours.empty()) return false;
+  if (is_network(keys_[at(vertex)].first) && neighbours.size() == 2) return false;
   for (std::size_t side : {0U, 1U}) {
     if (in[side].empty() || out[1 - side].empty()) continue;
     const Graph::Edge& first = edges_[at(in[side].front())];
@@ -221,7 +231,30 @@ Graph Builder::without_rest() const {
   graph.leaving.resize(graph.sites.size());
   for (std::size_t i = 0; i < graph.edges.size(); ++i)
     graph.leaving[at(graph.edges[i].from)].push_back(static_cast<int>(i));
+  number_parts(graph);
   return graph;
+}
+
+/// Relays from which no GPU is reached are in no part: there is nothing that they could relay.
+void Builder::number_parts(Graph& graph) const {
+  graph.part.assign(graph.sites.size(), -1);
+  int parts = 0;
+  for (int first = 0; first < graph.gpus; ++first) {
+    if (graph.part[at(first)] >= 0) continue;
+    std::vector<int> next{first};
+    graph.part[at(first)] = parts;
+    while (!next.empty()) {
+      const int vertex = next.back();
+      next.pop_back();
+      for (int index : graph.leaving[at(vertex)]) {
+        const int to = graph.edge(index).to;
+        if (graph.part[at(to)] >= 0 || is_network(graph.site(to))) continue;
+        graph.part[at(to)] = parts;
+        next.push_back(to);
+      }
+    }
+    ++parts;
+  }
 }
 
 Graph Builder::build() {
@@ -237,6 +270,10 @@ Graph Builder::build() {
 
 std::string_view name(LinkChoice links) noexcept {
   return links == LinkChoice::direct ? "direct" : "all";
+}
+
+int Graph::parts() const noexcept {
+  return part.empty() ? 0 : *std::max_element(part.begin(), part.end()) + 1;
 }
 
 LinkPath Graph::route(std::span<const int> path) const {

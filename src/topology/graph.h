@@ -18,8 +18,9 @@ enum class LinkChoice : std::uint8_t { direct, all };
 std::string_view name(LinkChoice links) noexcept;
 
 /// What of a topology matters to a set of its GPUs: these, and what relays data between them. Sites
-/// that only pass data on between two others are no vertices but part of an edge. The same whatever
-/// the order of sites and links in the topology, but for the indices of those.
+/// that only pass data on between two others are no vertices but part of an edge, unless they are
+/// networks. The same whatever the order of sites and links in the topology, but for the indices of
+/// those.
 ///
 /// Where the GPUs are of several machines NICs, ports and networks relay too; a network is a vertex
 /// for each rail, so data that leaves by a port enters by one of the same rail.
@@ -40,12 +41,16 @@ struct Graph {
   std::vector<Edge> edges;
   /// By vertex: the edges that leave it.
   std::vector<std::vector<int>> leaving;
+  /// By vertex: which of the parts that only networks join it is in, -1 of a network itself. Parts
+  /// are numbered in the order of their first vertices, and have a GPU each.
+  std::vector<int> part;
 
   int vertices() const noexcept { return static_cast<int>(sites.size()); }
   const Edge& edge(int index) const { return edges[static_cast<std::size_t>(index)]; }
   int site(int vertex) const { return sites[static_cast<std::size_t>(vertex)]; }
   /// Links of several edges, in order.
   LinkPath route(std::span<const int> path) const;
+  int parts() const noexcept;
 };
 
 /// Throws where a site is no GPU or comes twice.

@@ -13,24 +13,31 @@
 #include "topology/search/closed_form.h"
 #include "topology/search/forest.h"
 #include "topology/search/rings.h"
+#include "topology/search/tiers.h"
 
 namespace khoro {
 namespace {
 
-constexpr double reached = 0.999;      // of a bound: nothing is left to search for
-constexpr double near_enough = 0.95;   // of the bound: trees are not tried
+constexpr double reached = 0.999;     // of a bound: nothing is left to search for
+constexpr double near_enough = 0.95;  // of the bound: trees are not tried
+constexpr double near_enough_over_networks = 0.98;
 constexpr int most_trees = 8;          // from each GPU
 constexpr int most_trees_of_many = 2;  // where there are more than
 constexpr int many_gpus = 32;
-// Beyond, packing trees takes too long; and the more machines a network joins, the less they gain.
+// Beyond, packing takes too long: of trees, and of rings where there is an answer already.
 constexpr int most_gpus_of_trees = 72;
-constexpr int most_gpus_of_trees_over_networks = 32;
+constexpr int most_gpus_of_rings = 256;
 constexpr double healthy = 0.5;  // of the direct rate of the GPU in the middle
 
 void use(Answer& answer, Method method, std::vector<Channel> channels) {
   answer.method = method;
   answer.bus = bus_bandwidth(channels, answer.gpus.size());
   answer.channels = std::move(channels);
+}
+
+void use_if_faster(Answer& answer, Method method, std::vector<Channel> channels) {
+  if (bus_bandwidth(channels, answer.gpus.size()) > answer.bus)
+    use(answer, method, std::move(channels));
 }
 
 bool try_closed_forms(Answer& answer, const Graph& graph) {
@@ -45,21 +52,43 @@ bool try_closed_forms(Answer& answer, const Graph& graph) {
   return false;
 }
 
-bool may_try_trees(const Topology& topology, const Graph& graph) {
-  const bool over_networks = std::any_of(graph.sites.begin(), graph.sites.end(), [&](int site) {
-    return topology.site(site).kind == SiteKind::network;
-  });
-  return graph.gpus <= (over_networks ? most_gpus_of_trees_over_networks : most_gpus_of_trees);
+/// As fast as links allow: shares that were nearly the same have become one.
+std::vector<Channel> fitted(const Topology& topology, std::vector<Channel> channels) {
+  const std::vector<double> loads = loads_of(topology, channels);
+  double scale = 1;
+  for (std::size_t i = 0; i < loads.size(); ++i)
+    if (loads[i] > 0) scale = std::min(scale, topology.links[i].bytes_per_second / loads[i]);
+  for (Channel& channel : channels) channel.bytes_per_second *= scale;
+  return channels;
 }
 
+/// Whether hops within a machine stay in it. Packed trees may use a port out and another one in.
+bool keep_to_machines(const Topology& topology, std::span<const Channel> channels) {
+  for (const Channel& channel : channels)
+    for (const Crossing& crossing : crossings_of(topology, channel)) {
+      const Hop& hop = channel.hops[at(crossing.hop)];
+      if (topology.site(hop.from).machine == topology.site(hop.to).machine) return false;
+    }
+  return true;
+}
+
+/// Over networks trees of tiers come first: they take milliseconds for any number of machines.
 void search_in(Answer& answer, const Topology& topology, const Graph& graph) {
-  if (answer.bound.bus <= 0 || try_closed_forms(answer, graph)) return;
-  use(answer, Method::rings, pack_rings(graph, answer.bound.ring, most_rings).channels);
-  if (answer.bus >= near_enough * answer.bound.bus || !may_try_trees(topology, graph)) return;
-  Forest forest = pack_trees(graph, answer.bound.share,
-                             graph.gpus > many_gpus ? most_trees_of_many : most_trees);
-  if (bus_bandwidth(forest.channels, answer.gpus.size()) > answer.bus)
-    use(answer, Method::trees, std::move(forest.channels));
+  const double most = answer.bound.bus;
+  if (most <= 0 || try_closed_forms(answer, graph)) return;
+  const bool over_networks = graph.parts() > 1;
+  const double enough = (over_networks ? near_enough_over_networks : near_enough) * most;
+  if (over_networks)
+    use_if_faster(answer, Method::tiers, fitted(topology, trees_over_networks(graph)));
+  if (answer.bus >= enough) return;
+  if (answer.bus == 0 || (graph.gpus <= most_gpus_of_rings && answer.bound.ring > answer.bus))
+    use_if_faster(answer, Method::rings, pack_rings(graph, answer.bound.ring, most_rings).channels);
+  const int most_gpus = over_networks ? many_gpus : most_gpus_of_trees;
+  if (answer.bus >= enough || graph.gpus > most_gpus) return;
+  const int trees = graph.gpus > many_gpus ? most_trees_of_many : most_trees;
+  Forest forest = pack_trees(graph, answer.bound.share, trees);
+  if (keep_to_machines(topology, forest.channels))
+    use_if_faster(answer, Method::trees, std::move(forest.channels));
 }
 
 std::vector<int> full_links(const Topology& topology, std::span<const Channel> channels) {
@@ -109,8 +138,8 @@ std::vector<std::vector<int>> islands_of(const Graph& graph) {
 }  // namespace
 
 std::string_view name(Method method) noexcept {
-  static constexpr std::array<std::string_view, 5> names = {"none", "switches", "mesh", "rings",
-                                                            "trees"};
+  static constexpr std::array<std::string_view, 6> names = {"none",  "switches", "mesh",
+                                                            "rings", "trees",    "tiers"};
   const auto index = static_cast<std::size_t>(method);
   return index < names.size() ? names[index] : "?";
 }

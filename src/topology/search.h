@@ -12,8 +12,9 @@
 
 namespace khoro {
 
-/// What an answer comes from. `none`: there is nothing to join, or no links join it.
-enum class Method : std::uint8_t { none, switches, mesh, rings, trees };
+/// What an answer comes from. `tiers`: trees from machine to machine, and in each among its GPUs.
+/// `none`: there is nothing to join, or no links join it.
+enum class Method : std::uint8_t { none, switches, mesh, rings, trees, tiers };
 
 /// "switches", "rings".
 std::string_view name(Method method) noexcept;
@@ -44,7 +45,8 @@ struct Answers {
 };
 
 /// The best channels between GPUs that some links give: rings, unless these stay more than 5 %
-/// below the bound and trees do better. Pure and deterministic: it depends on the names of sites,
+/// below the bound and trees do better; over networks trees of tiers, unless they stay more than
+/// 2 % below it and others do better. Pure and deterministic: it depends on the names of sites,
 /// not on their order.
 Answer search_channels(const Topology& topology, std::span<const int> gpus, LinkChoice links);
 

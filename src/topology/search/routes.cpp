@@ -12,10 +12,16 @@ namespace khoro {
 
 Routes::Routes(const Graph& graph, const std::vector<double>& prices)
     : graph_(graph), costs_(graph.gpus) {
-  for (int gpu = 0; gpu < graph.gpus; ++gpu) find_from(gpu, prices);
+  const bool several = graph.parts() > 1;
+  for (int gpu = 0; gpu < graph.gpus; ++gpu) {
+    last_edge_.push_back(search(gpu, prices, true));
+    if (several) last_edge_inside_.push_back(search(gpu, prices, false));
+  }
 }
 
-void Routes::find_from(int gpu, const std::vector<double>& prices) {
+/// The last edge of each way, by vertex. Sets what ways to GPUs cost: all of them, or those that
+/// the search over no network finds.
+std::vector<int> Routes::search(int gpu, const std::vector<double>& prices, bool over_networks) {
   using Label = std::tuple<double, std::size_t, int>;  // cost, links, vertex
   const Label far{std::numeric_limits<double>::infinity(), 0, 0};
   std::vector<Label> best(graph_.sites.size(), far);
@@ -30,6 +36,7 @@ void Routes::find_from(int gpu, const std::vector<double>& prices) {
     if (label != best[at(vertex)] || (vertex < graph_.gpus && vertex != gpu)) continue;
     for (int index : graph_.leaving[at(vertex)]) {
       const Graph::Edge& edge = graph_.edge(index);
+      if (!over_networks && graph_.part[at(edge.to)] < 0) continue;
       const Label next{cost + prices[at(index)], links + edge.links.size(), edge.to};
       if (next >= best[at(edge.to)]) continue;
       best[at(edge.to)] = next;
@@ -38,14 +45,17 @@ void Routes::find_from(int gpu, const std::vector<double>& prices) {
     }
   }
   for (int to = 0; to < graph_.gpus; ++to)
-    costs_(gpu, to) = to == gpu ? 0 : std::min(std::get<0>(best[at(to)]), unreachable);
-  last_edge_.push_back(std::move(edges));
+    if (over_networks || graph_.part[at(to)] == graph_.part[at(gpu)])
+      costs_(gpu, to) = to == gpu ? 0 : std::min(std::get<0>(best[at(to)]), unreachable);
+  return edges;
 }
 
 Routes::Path Routes::path(int from, int to) const {
+  const bool inside = !last_edge_inside_.empty() && graph_.part[at(from)] == graph_.part[at(to)];
+  const std::vector<int>& last = (inside ? last_edge_inside_ : last_edge_)[at(from)];
   Path path;
   for (int vertex = to; vertex != from; vertex = graph_.edge(path.back()).from)
-    path.push_back(last_edge_[at(from)][at(vertex)]);
+    path.push_back(last[at(vertex)]);
   std::reverse(path.begin(), path.end());
   return path;
 }

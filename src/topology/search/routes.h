@@ -9,7 +9,8 @@
 namespace khoro {
 
 /// The cheapest way from each GPU of a graph to each other one through relays, when edges cost
-/// something: of equal cost the one of the fewest links.
+/// something: of equal cost the one of the fewest links. Between GPUs of one part it leads over no
+/// network.
 class Routes {
  public:
   /// Edges in order.
@@ -24,11 +25,12 @@ class Routes {
   static constexpr double unreachable = 1e4;
 
  private:
-  void find_from(int gpu, const std::vector<double>& prices);
+  std::vector<int> search(int gpu, const std::vector<double>& prices, bool over_networks);
 
   const Graph& graph_;
   Costs costs_;
-  std::vector<std::vector<int>> last_edge_;  // by GPU, by vertex
+  std::vector<std::vector<int>> last_edge_;         // by GPU, by vertex
+  std::vector<std::vector<int>> last_edge_inside_;  // of ways over no network; empty: the same
 };
 
 }  // namespace khoro

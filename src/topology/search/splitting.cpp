@@ -182,10 +182,15 @@ void SplitGraph::join_strands(Join join) {
   }
 }
 
+/// No network is passed from a part to itself.
+bool SplitGraph::may_pass(int from, int relay, int to) const noexcept {
+  return graph_.part[at(relay)] >= 0 || graph_.part[at(from)] != graph_.part[at(to)];
+}
+
 void SplitGraph::remove(int relay) {
   for (int to = 0; to < graph_.vertices(); ++to) {
     for (int from = 0; from < graph_.vertices() && units(relay, to) > 0; ++from)
-      if (from != to) join_most(from, relay, to);
+      if (from != to && may_pass(from, relay, to)) join_most(from, relay, to);
     // The rest goes back where it came from: it is not needed.
     join_most(to, relay, to);
   }
@@ -198,7 +203,10 @@ void SplitGraph::remove(int relay) {
 }
 
 void SplitGraph::remove_relays() {
-  for (int relay = graph_.gpus; relay < graph_.vertices(); ++relay) remove(relay);
+  // Networks first, while it shows which part units come from.
+  for (const bool networks : {true, false})
+    for (int relay = graph_.gpus; relay < graph_.vertices(); ++relay)
+      if ((graph_.part[at(relay)] < 0) == networks) remove(relay);
 }
 
 }  // namespace khoro

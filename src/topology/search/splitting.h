@@ -47,6 +47,7 @@ class SplitGraph {
   std::int64_t units(int from, int to) const noexcept { return units_[pair(from, to)]; }
   std::int64_t leaving(int vertex) const noexcept;
   void remove(int relay);
+  bool may_pass(int from, int relay, int to) const noexcept;
   void join_most(int from, int relay, int to);
   std::int64_t sure(const Join& join) const noexcept;
   void shrink_to_feasible(Join& join);
