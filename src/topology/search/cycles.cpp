@@ -154,12 +154,13 @@ double cost_of(const Cycle& cycle, const Costs& costs) {
   return sum;
 }
 
-std::vector<Cycle> cheap_cycles(const Costs& costs) {
+std::vector<Cycle> cheap_cycles(const Costs& costs, int starts) {
   std::vector<Cycle> cycles;
   // Beyond some points more starts than these cost more than they find, and improving too much.
   const bool improves = costs.points <= most_improved;
   const int step =
-      improves ? std::max(1, costs.points / (costs.points > 72 ? 4 : 16)) : costs.points;
+      improves ? std::max(1, costs.points / (costs.points > 72 ? std::min(4, starts) : starts))
+               : costs.points;
   for (int start = 0; start < costs.points; start += step) {
     Cycle cycle = nearest_neighbours(start, costs);
     while (improves && (move_part(cycle, costs) || reverse_part(cycle, costs))) continue;

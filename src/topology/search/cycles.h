@@ -26,8 +26,9 @@ using Cycle = std::vector<int>;
 double cost_of(const Cycle& cycle, const Costs& costs);
 
 /// Cheap cycles, each point's nearest neighbours first, improved by moving and reversing parts
-/// until that helps no more. Cheapest first; none twice.
-std::vector<Cycle> cheap_cycles(const Costs& costs);
+/// until that helps no more: from about `starts` points, fewer where there are many. Cheapest
+/// first; none twice.
+std::vector<Cycle> cheap_cycles(const Costs& costs, int starts = 16);
 
 /// The cheapest cycle of all, and for each point that may come last the cheapest with that;
 /// cheapest first (Held and Karp). Takes 2^points steps: for 2 to 16 points.

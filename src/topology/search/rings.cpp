@@ -17,6 +17,7 @@ namespace {
 constexpr int exact_always = 12;  // GPUs for which the cheapest ring costs next to nothing to find
 constexpr int exact_at_all = 16;
 constexpr int exact_rounds = 2;   // beyond `exact_always`
+constexpr int first_starts = 3;   // of a ring to begin with; one after another adds what one lacks
 constexpr double close = 1e-3;    // to the best: more would cost more than it gains
 constexpr double nothing = 1e-6;  // of the target
 // Rows beyond which the linear program would take too much memory and time.
@@ -103,12 +104,13 @@ void RingSearch::begin() {
   std::vector<double> used(graph_.edges.size());
   const std::vector<double> capacity = shares();
   const int rounds = std::min(2 * graph_.gpus, 24);
+  const int starts = graph_.gpus > exact_at_all ? first_starts : exact_at_all;
   for (int round = 0; round < rounds; ++round) {
     std::vector<double> prices;
     for (std::size_t i = 0; i < used.size(); ++i)
       prices.push_back(std::exp(3 * used[i] / capacity[i]) / (capacity[i] * 16 * graph_.gpus));
     const Routes routes(graph_, prices);
-    const auto ring = add(cheap_cycles(routes.costs()).front(), routes);
+    const auto ring = add(cheap_cycles(routes.costs(), starts).front(), routes);
     if (!ring) continue;
     const Packing::Column& loads = rings_[*ring].loads;
     double rate = 1;
