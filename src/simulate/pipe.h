@@ -55,7 +55,8 @@ struct LaneOf {
 
 /// From one rank to another: messages under way, in order; one after the other leaves.
 struct Pipe {
-  int from = 0, to = 0;
+  int from = 0, to = 0;  // ranks
+  int number = 0;        // among those between these
   Queue sent;
   Queue put;
   int windows = 0;             // offered and not filled

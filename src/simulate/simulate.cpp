@@ -58,7 +58,7 @@ class Play {
   void leave(int pipe);
   void arrive(const Flight& flight);
   std::size_t bytes_of(const Stage& stage, std::size_t tile) const;
-  const Path& path_between(int from, int to);
+  const Path& path_of(const Pipe& pipe);
   void fire_all();
   void pass_time();
   std::string who_waits() const;
@@ -70,7 +70,8 @@ class Play {
   std::vector<Rank> ranks_;
   std::vector<Pipe> pipes_;
   std::map<std::tuple<int, int, int>, int> pipe_numbers_;
-  std::map<std::pair<int, int>, Path> paths_;
+  std::map<std::pair<int, int>, int> between_;  // pipes, by their ranks
+  std::map<std::pair<int, int>, std::vector<Path>> paths_;
   Sharing sharing_;
   std::map<std::size_t, Flight> flights_;  // by flow
   std::multimap<double, Flight> landing_;  // by the time of arrival
@@ -118,6 +119,7 @@ int Play::pipe_of(int from, int to, int index) {
     pipes_.emplace_back();
     pipes_.back().from = from;
     pipes_.back().to = to;
+    pipes_.back().number = between_[{from, to}]++;
   }
   return place->second;
 }
@@ -141,17 +143,18 @@ void Play::note_lanes(int number) {
   }
 }
 
-const Path& Play::path_between(int from, int to) {
+/// Channels between the same ranks are dealt out to paths that are equally good.
+const Path& Play::path_of(const Pipe& pipe) {
   const auto site = [this](int rank) { return topology_.place[static_cast<std::size_t>(rank)]; };
+  const int from = site(pipe.from), to = site(pipe.to);
   const auto [place, is_new] = paths_.try_emplace({from, to});
-  if (is_new) {
-    place->second = best_path(topology_, site(from), site(to));
-    if (place->second.kind == PathKind::none)
-      throw Error(Code::invalid_argument,
-                  fmt::format("rank {} sends to rank {}, and nothing joins {} and {}", from, to,
-                              topology_.site(site(from)).name, topology_.site(site(to)).name));
-  }
-  return place->second;
+  std::vector<Path>& paths = place->second;
+  if (is_new) paths = equal_paths(topology_, from, to);
+  if (paths.empty())
+    throw Error(Code::invalid_argument,
+                fmt::format("rank {} sends to rank {}, and nothing joins {} and {}", pipe.from,
+                            pipe.to, topology_.site(from).name, topology_.site(to).name));
+  return paths[static_cast<std::size_t>(pipe.number) % paths.size()];
 }
 
 std::size_t Play::bytes_of(const Stage& stage, std::size_t tile) const {
@@ -250,7 +253,7 @@ void Play::depart(int number, int lane, std::size_t bytes, bool put) {
 
 void Play::leave(int number) {
   Pipe& pipe = pipes_[static_cast<std::size_t>(number)];
-  if (!pipe.path) pipe.path = &path_between(pipe.from, pipe.to);
+  if (!pipe.path) pipe.path = &path_of(pipe);
   const Path& path = *pipe.path;
   while (!pipe.waiting.empty() && !pipe.leaving) {
     Flight flight = std::move(pipe.waiting.front());

@@ -42,11 +42,12 @@ struct Simulation {
   std::string stuck;
 };
 
-/// Plays a plan on a topology. A message takes the best path between the sites of its ranks. Those
-/// of one channel leave one after the other; a message shares each link with those that are on it,
-/// as TCP or a crossbar would (max-min fair), and is there the sum of the latencies after its last
-/// byte left. What ranks do themselves takes no time: reducing, copying, giving a slot back; nor
-/// does a message between ranks on one site.
+/// Plays a plan on a topology. A message takes the best path between the sites of its ranks; where
+/// several ports are equally good, channels are dealt out to them. Messages of one channel leave
+/// one after the other; a message shares each link with those that are on it, as TCP or a crossbar
+/// would (max-min fair), and is there the sum of the latencies after its last byte left. What ranks
+/// do themselves takes no time: reducing, copying, giving a slot back; nor does a message between
+/// ranks on one site.
 ///
 /// Exact and deterministic; no plan is proved by it. Throws invalid_argument where the topology
 /// places another number of ranks or does not join two that talk, or the call takes more messages

@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 #include <queue>
+#include <set>
 #include <tuple>
 
 namespace khoro {
@@ -108,6 +109,20 @@ std::optional<Path> direct_path(const Topology& topology, int from, int to) {
   return path;
 }
 
+/// As host_path(), but over none of some links.
+Path host_path_without(const Topology& topology, int from, int to, const std::set<int>& links) {
+  auto path = shortest(
+      topology, from, to,
+      [&](const Link& link) {
+        return links.empty() || !links.contains(static_cast<int>(&link - topology.links.data()));
+      },
+      [](const Site& site) { return site.kind != SiteKind::gpu && site.kind != SiteKind::fabric; });
+  if (!path) return {};
+  path->kind = kind_of(topology, *path);
+  measure(topology, *path);
+  return *path;
+}
+
 }  // namespace
 
 std::string_view name(PathKind kind) noexcept {
@@ -118,13 +133,7 @@ std::string_view name(PathKind kind) noexcept {
 }
 
 Path host_path(const Topology& topology, int from, int to) {
-  auto path = shortest(
-      topology, from, to, [](const Link&) { return true; },
-      [](const Site& site) { return site.kind != SiteKind::gpu && site.kind != SiteKind::fabric; });
-  if (!path) return {};
-  path->kind = kind_of(topology, *path);
-  measure(topology, *path);
-  return *path;
+  return host_path_without(topology, from, to, {});
 }
 
 Path best_path(const Topology& topology, int from, int to) {
@@ -136,6 +145,24 @@ Path best_path(const Topology& topology, int from, int to) {
     measure(topology, best);
   }
   return best;
+}
+
+std::vector<Path> equal_paths(const Topology& topology, int from, int to) {
+  std::vector<Path> paths;
+  std::set<int> used;
+  for (Path path = best_path(topology, from, to); path.kind != PathKind::none;
+       path = host_path_without(topology, from, to, used)) {
+    if (!paths.empty() && (path.links.size() != paths.front().links.size() ||
+                           path.bytes_per_second != paths.front().bytes_per_second))
+      break;
+    const bool is_network = path.kind == PathKind::network;
+    for (const int link : path.links)
+      if (topology.links[static_cast<std::size_t>(link)].kind == LinkKind::network)
+        used.insert(link);
+    paths.push_back(std::move(path));
+    if (!is_network) break;
+  }
+  return paths;
 }
 
 }  // namespace khoro

@@ -40,6 +40,10 @@ struct Path {
 /// What hangs off PCIe is reached through bridges and CPUs, never through another device.
 Path best_path(const Topology& topology, int from, int to);
 
+/// The best path, and those over networks that are as fast and as short but leave by other ports
+/// and enter by others. Empty if there is none.
+std::vector<Path> equal_paths(const Topology& topology, int from, int to);
+
 /// The best path that uses links to and from CPUs and bridges only; of kind `none` if there is
 /// none.
 Path host_path(const Topology& topology, int from, int to);

@@ -2,6 +2,7 @@
 #include "topology/path.h"
 
 #include "support/catch.h"
+#include "topology/machines.h"
 #include "topology/normalise.h"
 #include "topology/raw_machines.h"
 
@@ -56,6 +57,18 @@ TEST_CASE("sites that nothing joins do not reach each other", "[topology]") {
   const Path path = best_path(machine, 0, 1);
   CHECK(path.kind == PathKind::none);
   CHECK(path.links.empty());
+}
+
+TEST_CASE("paths that are equally good leave by ports of their own", "[topology]") {
+  const test::Machine machine = test::several_machines(2);
+  const std::vector<int> gpus = machine.gpus();
+  // A bridge has two NICs for its two GPUs.
+  const std::vector<Path> paths = equal_paths(machine.topology, gpus[0], gpus[4]);
+  REQUIRE(paths.size() == 2);
+  CHECK(paths[0].links != paths[1].links);
+  CHECK(paths[0].bytes_per_second == paths[1].bytes_per_second);
+  CHECK(equal_paths(machine.topology, gpus[0], gpus[1]).size() == 1);
+  CHECK(equal_paths(machine.topology, gpus[0], gpus[0]).size() == 1);
 }
 
 }  // namespace
