@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string_view>
 
@@ -26,6 +27,9 @@ struct Cost {
   double sent_per_byte = 0;
 };
 
+/// The program of each rank.
+using Programs = std::function<Program(int rank)>;
+
 /// One way to do one collective. Each is defined in a file of its own, whose first comment states
 /// rounds, bytes and slots, and listed in registry.cpp.
 struct Algorithm {
@@ -48,7 +52,9 @@ struct Algorithm {
   std::string_view rounds;
   std::string_view sent;
   int (*chunks)(const Collective&, const Topology&, const Shape&);
-  Program (*program)(const Collective&, const Topology&, const Shape&, int rank);
+  Program (*program)(const Collective&, const Topology&, const Shape&, int rank) = nullptr;
+  /// In place of program() where what all ranks have in common takes long to find.
+  Programs (*programs)(const Collective&, const Topology&, const Shape&) = nullptr;
   Cost (*cost)(const Collective&, const Topology&, const Shape&);
   /// Chunks of the widest message of any rank. Null: 1.
   int (*widest)(const Collective&, const Topology&, const Shape&) = nullptr;

@@ -11,8 +11,9 @@
 namespace khoro {
 namespace {
 
-/// Of trees; those that go up and down again need two lanes each, of the 253 that a rank may have.
-constexpr int most_trees = 126;
+/// Of the 253 that a rank may have: trees that go up and down again need two each.
+constexpr int most_lanes = 126;
+constexpr int most_trees = 8;  // from each rank, or as many as there are lanes
 constexpr int most_weight = 256;
 
 std::vector<int> ranks_of(const Channel& channel, const std::map<int, int>& rank_at) {
@@ -56,7 +57,7 @@ void take_trees(ChannelLanes& lanes, const std::vector<Channel>& channels,
     rates.push_back(channel.bytes_per_second);
   }
   for (const Channel* channel : by_root.begin()->second) whole += channel->bytes_per_second;
-  lanes.per_rank = equal_parts(rates, whole, std::max(most_trees / ranks, 1));
+  lanes.per_rank = equal_parts(rates, whole, std::max(most_lanes / ranks, most_trees));
   for (const auto& [root, trees] : by_root) {
     double before = 0;
     int taken = 0;
@@ -66,6 +67,9 @@ void take_trees(ChannelLanes& lanes, const std::vector<Channel>& channels,
       for (; taken < until; ++taken) lanes.trees.push_back(tree_of(*channel, rank_at));
     }
   }
+  // Trees of neighbouring ranks are about equally deep, so that none in a lane waits for another.
+  const int trees = static_cast<int>(lanes.trees.size());
+  lanes.trees_per_lane = (trees + most_lanes - 1) / most_lanes;
 }
 
 void take_rings(ChannelLanes& lanes, const std::vector<Channel>& channels,

@@ -15,12 +15,14 @@ struct RankTree {
   std::vector<std::vector<int>> children;
 };
 
-/// The channels as lanes of ranks: either rings or trees.
+/// The channels as lanes of ranks: either rings, a lane for each, or trees, a lane for as many as
+/// `trees_per_lane` that follow each other.
 struct ChannelLanes {
   std::vector<std::vector<int>> rings;  // ranks in order
   std::vector<std::uint32_t> weights;   // of the rings
   std::vector<RankTree> trees;          // `per_rank` for each root, by root
   int per_rank = 0;
+  int trees_per_lane = 1;
 };
 
 /// Those that the search finds between the GPUs of the ranks. Where ranks sit on no GPUs, or on one

@@ -6,11 +6,14 @@
 //     allreduce      2(P-1) rounds, 2(P-1)/P S bytes sent per rank, 2 slots
 //     reducescatter    P-1  rounds,  (P-1)/P S,                     2 slots
 //     allgather        P-1  rounds,  (P-1)/P S,                     2 slots
-//   trees: from each rank several, a lane for each with an equal share of that rank's block; D is
-//   the depth of the deepest. Allreduce folds what goes up a tree and sends the sum down again.
+//   trees: from each rank several, each with an equal share of that rank's block, and a lane for
+//   each, or for several that follow each other where there are more than lanes; D is the depth of
+//   the deepest. Allreduce folds what goes up a tree and sends the sum down again.
 //     allreduce      2D rounds, 2(P-1)/P S bytes sent in the mean of all ranks, 1 slot
 //     reducescatter,  D rounds,  (P-1)/P S,                                     1 slot
 //     allgather
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <vector>
@@ -59,53 +62,69 @@ struct OrderedRing {
   }
 };
 
+/// The place of a rank in a tree, and what goes over it.
+struct Node {
+  int chunk;         // of the whole vector
+  int chunk_of_own;  // of the block of the root
+  int parent;        // of the root -1
+  std::vector<int> children;
+  bool is_root() const { return parent < 0; }
+};
+
+/// Of the trees of a lane, in their order: the same on all ranks, so none can wait for a later one.
+using Nodes = std::vector<Node>;
+
 /// Up the tree: this rank's own, and what its children have folded.
-Step gathered(const RankTree& tree, int rank, Span own) {
-  Step step = read(own);
-  for (const int child : tree.children[static_cast<std::size_t>(rank)])
-    step.add(reduce(recv(child)));
+Step gathered(const Node& node) {
+  Step step = read(input(node.chunk));
+  for (const int child : node.children) step.add(reduce(recv(child)));
   return step;
 }
 
-void send_down(Step& step, const RankTree& tree, int rank, int lane) {
-  for (const int child : tree.children[static_cast<std::size_t>(rank)]) step.add(send(child, lane));
+void send_down(Step& step, const Node& node) {
+  for (const int child : node.children) step.add(send(child));
 }
+
+constexpr int folded = 0;  // the first token: one for each lane of trees
 
 /// Sums go up on a lane of their own, so that the next tile need not wait for this one to come down
-/// again. The root sends them down on the channels of lane `down`.
-Lane tree_allreduce_up_lane(Collective collective, RankTree tree, int rank, int chunk, int down) {
-  Step up = gathered(tree, rank, input(chunk));
-  if (rank != tree.root) {
-    co_yield std::move(up) | send(tree.parent[static_cast<std::size_t>(rank)]);
-    co_return;
+/// again.
+Lane tree_allreduce_up_lane(Collective collective, Nodes nodes, int token) {
+  for (const Node& node : nodes) {
+    Step up = gathered(node);
+    if (node.is_root())
+      co_yield completed(std::move(up), collective) | write(output(node.chunk)) | signal(token);
+    else
+      co_yield std::move(up) | send(node.parent);
   }
-  Step whole = completed(std::move(up), collective) | write(output(chunk));
-  send_down(whole, tree, rank, down);
-  co_yield std::move(whole);
 }
 
-Lane tree_allreduce_down_lane(RankTree tree, int rank, int chunk) {
-  if (rank == tree.root) co_return;
-  Step down = recv(tree.parent[static_cast<std::size_t>(rank)]) | write(output(chunk));
-  send_down(down, tree, rank, own_lane);
-  co_yield std::move(down);
+Lane tree_allreduce_down_lane(Nodes nodes, int token) {
+  for (const Node& node : nodes) {
+    Step down = node.is_root() ? await(token) | read(output(node.chunk))
+                               : recv(node.parent) | write(output(node.chunk));
+    send_down(down, node);
+    co_yield std::move(down);
+  }
 }
 
-/// `chunk` of the whole vector, `own` of a rank's block.
-Lane tree_reducescatter_lane(Collective collective, RankTree tree, int rank, int chunk, int own) {
-  Step up = gathered(tree, rank, input(chunk));
-  if (rank == tree.root)
-    co_yield completed(std::move(up), collective) | write(output(own));
-  else
-    co_yield std::move(up) | send(tree.parent[static_cast<std::size_t>(rank)]);
+Lane tree_reducescatter_lane(Collective collective, Nodes nodes) {
+  for (const Node& node : nodes) {
+    Step up = gathered(node);
+    if (node.is_root())
+      co_yield completed(std::move(up), collective) | write(output(node.chunk_of_own));
+    else
+      co_yield std::move(up) | send(node.parent);
+  }
 }
 
-Lane tree_allgather_lane(RankTree tree, int rank, int chunk, int own) {
-  Step step = rank == tree.root ? read(input(own))
-                                : Step(recv(tree.parent[static_cast<std::size_t>(rank)]));
-  step.add(write(output(chunk)));
-  send_down(step, tree, rank, own_lane);
-  co_yield std::move(step);
+Lane tree_allgather_lane(Nodes nodes) {
+  for (const Node& node : nodes) {
+    Step step = node.is_root() ? Step(read(input(node.chunk_of_own))) : Step(recv(node.parent));
+    step.add(write(output(node.chunk)));
+    send_down(step, node);
+    co_yield std::move(step);
+  }
 }
 
 /// A lane for each ring.
@@ -118,51 +137,60 @@ void add_rings(Program& program, const ChannelLanes& lanes, int rank, const auto
   }
 }
 
-/// A lane for each tree, which is given the chunk of the whole vector and that of a block.
-void add_trees(Program& program, const ChannelLanes& lanes, const auto& lane_of) {
-  int part = 0;
+/// What a rank does in the trees of each lane.
+std::vector<Nodes> nodes_of(const ChannelLanes& lanes, int rank) {
+  std::vector<Nodes> all;
+  int count = 0;
   for (const RankTree& tree : lanes.trees) {
-    program.lanes.push_back(lane_of(tree, tree.root * lanes.per_rank + part, part));
-    part = (part + 1) % lanes.per_rank;
+    if (count % lanes.trees_per_lane == 0) all.emplace_back();
+    const int part = count++ % lanes.per_rank;
+    all.back().push_back({tree.root * lanes.per_rank + part, part,
+                          tree.parent[static_cast<std::size_t>(rank)],
+                          tree.children[static_cast<std::size_t>(rank)]});
   }
+  return all;
 }
 
-Program allreduce(const Collective& collective, const Topology& topology, const Shape&, int rank) {
-  const ChannelLanes lanes = lanes_of(topology);
+Program allreduce(const Collective& collective, const ChannelLanes& lanes, int rank) {
   Program program;
   add_rings(program, lanes, rank,
             [&](OrderedRing ring) { return ring_allreduce_lane(collective, std::move(ring)); });
-  int down = static_cast<int>(lanes.trees.size());
-  add_trees(program, lanes, [&](const RankTree& tree, int chunk, int) {
-    return tree_allreduce_up_lane(collective, tree, rank, chunk, down++);
-  });
-  add_trees(program, lanes, [&](const RankTree& tree, int chunk, int) {
-    return tree_allreduce_down_lane(tree, rank, chunk);
-  });
+  const std::vector<Nodes> trees = nodes_of(lanes, rank);
+  int token = folded;
+  for (const Nodes& nodes : trees) {
+    program.tokens.push_back({fmt::format("folded{}", token), 0});
+    program.lanes.push_back(tree_allreduce_up_lane(collective, nodes, token++));
+  }
+  token = folded;
+  for (const Nodes& nodes : trees)
+    program.lanes.push_back(tree_allreduce_down_lane(nodes, token++));
   return program;
 }
 
-Program reducescatter(const Collective& collective, const Topology& topology, const Shape&,
-                      int rank) {
-  const ChannelLanes lanes = lanes_of(topology);
+Program reducescatter(const Collective& collective, const ChannelLanes& lanes, int rank) {
   Program program;
   add_rings(program, lanes, rank,
             [&](OrderedRing ring) { return ring_reducescatter_lane(collective, std::move(ring)); });
-  add_trees(program, lanes, [&](const RankTree& tree, int chunk, int own) {
-    return tree_reducescatter_lane(collective, tree, rank, chunk, own);
-  });
+  for (Nodes& nodes : nodes_of(lanes, rank))
+    program.lanes.push_back(tree_reducescatter_lane(collective, std::move(nodes)));
   return program;
 }
 
-Program allgather(const Collective&, const Topology& topology, const Shape&, int rank) {
-  const ChannelLanes lanes = lanes_of(topology);
+Program allgather(const Collective&, const ChannelLanes& lanes, int rank) {
   Program program;
   add_rings(program, lanes, rank,
             [&](OrderedRing ring) { return ring_allgather_lane(std::move(ring)); });
-  add_trees(program, lanes, [&](const RankTree& tree, int chunk, int own) {
-    return tree_allgather_lane(tree, rank, chunk, own);
-  });
+  for (Nodes& nodes : nodes_of(lanes, rank))
+    program.lanes.push_back(tree_allgather_lane(std::move(nodes)));
   return program;
+}
+
+/// All ranks find the same channels, so they are searched for once.
+template <Program (*of_rank)(const Collective&, const ChannelLanes&, int)>
+Programs programs(const Collective& collective, const Topology& topology, const Shape&) {
+  return [collective, lanes = lanes_of(topology)](int rank) {
+    return of_rank(collective, lanes, rank);
+  };
 }
 
 int depth_of(const RankTree& tree) {
@@ -222,11 +250,12 @@ Cost allreduce_cost(const Collective& collective, const Topology& topology, cons
 extern const Algorithm channels_allreduce = {
     .name = "channels",
     .collective = CollectiveKind::allreduce,
+    .version = 2,
     .least_slots = 2,
     .rounds = "2(P-1)",
     .sent = "2(P-1)/P S",
     .chunks = chunks,
-    .program = allreduce,
+    .programs = programs<allreduce>,
     .cost = allreduce_cost,
     .weights = weights,
 };
@@ -234,11 +263,12 @@ extern const Algorithm channels_allreduce = {
 extern const Algorithm channels_reducescatter = {
     .name = "channels",
     .collective = CollectiveKind::reducescatter,
+    .version = 2,
     .least_slots = 2,
     .rounds = "P-1",
     .sent = "(P-1)/P S",
     .chunks = chunks,
-    .program = reducescatter,
+    .programs = programs<reducescatter>,
     .cost = reducescatter_cost,
     .weights = weights,
 };
@@ -246,11 +276,12 @@ extern const Algorithm channels_reducescatter = {
 extern const Algorithm channels_allgather = {
     .name = "channels",
     .collective = CollectiveKind::allgather,
+    .version = 2,
     .least_slots = 2,
     .rounds = "P-1",
     .sent = "(P-1)/P S",
     .chunks = chunks,
-    .program = allgather,
+    .programs = programs<allgather>,
     .cost = allgather_cost,
     .weights = weights,
 };

@@ -87,6 +87,14 @@ void check(const Algorithm& algorithm, const Collective& collective, const Topol
     refuse(fmt::format("root {}: must be 0..{}", collective.root, collective.ranks - 1));
 }
 
+Programs programs_of(const Algorithm& algorithm, const Collective& collective,
+                     const Topology& topology, const Shape& shape) {
+  if (algorithm.programs) return algorithm.programs(collective, topology, shape);
+  return [program = algorithm.program, collective, topology, shape](int rank) {
+    return program(collective, topology, shape, rank);
+  };
+}
+
 }  // namespace
 
 std::span<const Algorithm* const> algorithms() noexcept { return rows; }
@@ -107,9 +115,9 @@ Plan make_plan(const Algorithm& algorithm, const Collective& collective, const T
   if (algorithm.widest) plan.widest_message = algorithm.widest(collective, topology, shape);
   if (algorithm.weights) plan.weights = algorithm.weights(collective, topology, shape);
   plan.lends_in_place = algorithm.lends_in_place;
-  plan.program = [program = algorithm.program, collective, topology, shape](int rank) {
-    Program made = program(collective, topology, shape, rank);
-    return collective.premul ? premultiplied(std::move(made)) : std::move(made);
+  plan.program = [programs = programs_of(algorithm, collective, topology, shape),
+                  premul = collective.premul](int rank) {
+    return premul ? premultiplied(programs(rank)) : programs(rank);
   };
   return plan;
 }

@@ -9,6 +9,7 @@
 #include "simulate/simulate.h"
 #include "support/catch.h"
 #include "topology/machines.h"
+#include "topology/networks.h"
 #include "topology/search.h"
 
 using namespace khoro;
@@ -25,7 +26,8 @@ std::vector<NamedMachine> machines() {
           {"a mesh", test::full_mesh(8).topology},
           {"a hybrid cube mesh", test::hybrid_cube_mesh().topology},
           {"two sockets", test::two_sockets(4).topology},
-          {"two pairs", test::two_pairs().topology}};
+          {"two pairs", test::two_pairs().topology},
+          {"two machines over a network", test::hgx_machines(2).topology}};
 }
 
 constexpr CollectiveKind kinds[] = {CollectiveKind::allreduce, CollectiveKind::reducescatter,
@@ -54,7 +56,7 @@ TEST_CASE("a plan of channels takes the time that their rates promise", "[simula
     for (const CollectiveKind kind : kinds) {
       const Plan plan = plan_of(kind, machine.topology);
       const auto ranks = static_cast<std::size_t>(plan.collective.ranks);
-      const std::size_t whole = tile * static_cast<std::size_t>(plan.chunks) * 40;
+      const std::size_t whole = tile * static_cast<std::size_t>(plan.chunks) * 80;
       const std::size_t count = whole / static_cast<std::size_t>(plan.collective.blocks());
       const Simulation timeline = simulate(plan, machine.topology, {count, 8, tile});
       const double times = kind == CollectiveKind::allreduce ? 2 : 1;
@@ -66,6 +68,31 @@ TEST_CASE("a plan of channels takes the time that their rates promise", "[simula
       CHECK(bus <= found.bus * (1 + 1e-9));
       CHECK(bus >= found.bus * .9);
     }
+}
+
+TEST_CASE("more trees than lanes follow each other in lanes, and are proved", "[simulate]") {
+  const Topology topology = test::copies(33, test::full_mesh(4), {0, 1, 2, 3}, 25).topology;
+  const ChannelLanes lanes = lanes_of(topology);
+  CHECK(lanes.trees.size() == 132);
+  CHECK(lanes.trees_per_lane == 2);
+  const Plan plan = plan_of(CollectiveKind::allgather, topology);
+  const Proofs proofs = prove(plan, 2);
+  CHECK(proofs.made > 0);
+  CHECK(proofs.failures.empty());
+}
+
+TEST_CASE("several machines reach the rate that was found for them", "[simulate]") {
+  constexpr std::size_t tile = std::size_t{256} << 10;
+  const Topology topology = test::hgx_machines(5).topology;
+  const Answer found = search_channels(topology, topology.place).whole;
+  REQUIRE(found.method == Method::tiers);
+  const Plan plan = plan_of(CollectiveKind::allreduce, topology);
+  const std::size_t bytes = tile * static_cast<std::size_t>(plan.chunks) * 200;
+  const Simulation timeline = simulate(plan, topology, {bytes, 8, tile});
+  const double bus = 2.0 * 39 / 40 * static_cast<double>(bytes) / timeline.seconds;
+  CHECK(timeline.stuck.empty());
+  CHECK(bus >= found.bus * .9);
+  CHECK(bus <= found.bus * 1.0001);
 }
 
 TEST_CASE("rings of unequal rates have unequal shares", "[simulate]") {
