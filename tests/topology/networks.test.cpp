@@ -115,6 +115,19 @@ TEST_CASE("an order of machines is found in which neighbours have rails in commo
   CHECK(answer_of(machine).ratio() > 0.7);
 }
 
+TEST_CASE("a port that is faster than the link of its nearest GPU is used in full", "[topology]") {
+  Machine one;
+  const int cpu = one.add(SiteKind::cpu), bridge = one.add(SiteKind::bridge);
+  const std::vector<int> gpus = one.add_gpus(2);
+  one.join(gpus[0], gpus[1], LinkKind::nvlink, 240);
+  one.join(cpu, bridge, LinkKind::pci, 12);
+  one.join(gpus[0], cpu, LinkKind::pci, 12);
+  one.join(gpus[1], bridge, LinkKind::pci, 12);
+  const Answer answer = answer_of(copies(40, one, {cpu}, 20));
+  CHECK(answer.method == Method::tiers);
+  CHECK(answer.ratio() >= 0.98);
+}
+
 TEST_CASE("machines of several sizes share what they can", "[topology]") {
   Cluster cluster;
   for (int gpus : {8, 4, 8, 4}) cluster.add_hgx({}, gpus);

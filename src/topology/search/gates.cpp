@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <queue>
 #include <tuple>
 
@@ -12,6 +13,7 @@
 namespace khoro {
 namespace {
 
+constexpr double gain_worth = 1.01;  // what lies further away is worth it
 constexpr double unlimited = std::numeric_limits<double>::infinity();
 
 /// The shortest ways through relays from a vertex, or to it; of equally short ones the widest.
@@ -71,16 +73,16 @@ class Ways {
   std::vector<int> last_;  // edge, by vertex
 };
 
-/// All gates that a door may have, to the nearest GPUs.
-std::vector<Gate> nearest(const Graph& whole, const GraphPart& part, int door) {
+/// All gates that a door may have, to the nearest GPUs or to all.
+std::vector<Gate> gates_of_door(const Graph& whole, const GraphPart& part, int door, bool to_all) {
   const int vertex = part.doors[at(door)].vertex;
   const Ways in(whole, part, vertex, false), out(whole, part, vertex, true);
   std::vector<int> gpus;
   const auto length = [&](int gpu) { return std::make_pair(in.length(gpu), out.length(gpu)); };
   for (int gpu = 0; gpu < part.graph.gpus; ++gpu) {
     if (!in.reaches(gpu) || !out.reaches(gpu)) continue;
-    if (!gpus.empty() && length(gpu) < length(gpus.front())) gpus.clear();
-    if (gpus.empty() || length(gpu) == length(gpus.front())) gpus.push_back(gpu);
+    if (!to_all && !gpus.empty() && length(gpu) < length(gpus.front())) gpus.clear();
+    if (to_all || gpus.empty() || length(gpu) == length(gpus.front())) gpus.push_back(gpu);
   }
   std::vector<Gate> gates;
   for (int gpu : gpus) gates.push_back({door, gpu, in.path(gpu), out.path(gpu), 0});
@@ -156,12 +158,10 @@ class Filling {
   int first_door_ = 0;
 };
 
-}  // namespace
-
-std::vector<Gate> gates_of(const Graph& whole, const GraphPart& part) {
+std::vector<Gate> gates_to(const Graph& whole, const GraphPart& part, bool all) {
   std::map<std::vector<int>, std::vector<std::vector<Gate>>> by_gpus;
   for (int door = 0; door < static_cast<int>(part.doors.size()); ++door) {
-    std::vector<Gate> gates = nearest(whole, part, door);
+    std::vector<Gate> gates = gates_of_door(whole, part, door, all);
     if (gates.empty()) return {};
     std::vector<int> gpus;
     for (const Gate& gate : gates) gpus.push_back(gate.gpu);
@@ -175,6 +175,18 @@ std::vector<Gate> gates_of(const Graph& whole, const GraphPart& part) {
   const std::vector<double> out = Filling(whole, part, taken, false).rates();
   for (std::size_t i = 0; i < taken.size(); ++i) taken[i].rate = std::min(in[i], out[i]);
   return taken;
+}
+
+double rate_of(const std::vector<Gate>& gates) {
+  return std::accumulate(gates.begin(), gates.end(), 0.0,
+                         [](double sum, const Gate& gate) { return sum + gate.rate; });
+}
+
+}  // namespace
+
+std::vector<Gate> gates_of(const Graph& whole, const GraphPart& part) {
+  std::vector<Gate> near = gates_to(whole, part, false), all = gates_to(whole, part, true);
+  return rate_of(all) > rate_of(near) * gain_worth ? all : near;
 }
 
 }  // namespace khoro

@@ -18,8 +18,9 @@ struct Gate {
   double rate = 0;
 };
 
-/// From each door to the GPUs nearest to it, in the order of the doors. Doors that are near to the
-/// same GPUs part these among them. Empty where a door leads to no GPU.
+/// From each door to the GPUs nearest to it, in the order of the doors, or to all GPUs where the
+/// nearest cannot take what doors carry. Doors that are near to the same GPUs part these among
+/// them. Empty where a door leads to no GPU.
 std::vector<Gate> gates_of(const Graph& whole, const GraphPart& part);
 
 }  // namespace khoro
