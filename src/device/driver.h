@@ -109,19 +109,22 @@ class DeviceEvent {
 };
 
 /// Work of one device that is done in order, while the host goes on. All functions but the last two
-/// only queue; they throw `Error` where that fails. Thread-safe.
+/// only queue; they throw `Error` where that fails. A stream that was made here does all that was
+/// queued before it is destroyed. Thread-safe.
 class DeviceStream {
  public:
   virtual ~DeviceStream() = default;
   /// The system's own name of it: a CUstream. Null for the default stream.
   virtual void* native() const noexcept = 0;
-  /// Between memory of any kinds; host memory that is not pinned must stay until it is done.
+  /// Between memory of any kinds; host memory that is not pinned must stay until it is done, for
+  /// which the caller may be blocked.
   virtual void copy(DeviceAddress to, DeviceAddress from, std::uint64_t bytes) = 0;
   virtual void fill(DeviceAddress to, std::byte value, std::uint64_t bytes) = 0;
   virtual void launch(const Launch& launch) = 0;
   virtual void record(DeviceEvent& event) = 0;
   virtual void wait(const DeviceEvent& event) = 0;
-  /// Calls once what was queued before is done, on a thread that must not use the driver.
+  /// Calls once what was queued before is done, on a thread that must not use the driver. What it
+  /// throws is the failure of the stream: unhandled_device_error from then on.
   virtual void call(std::function<void()> function) = 0;
   /// Whether all that was queued is done. Throws `Error` when the device has failed.
   virtual bool idle() const = 0;
@@ -130,8 +133,9 @@ class DeviceStream {
 };
 
 /// The only way to GPUs: CUDA's, found when the process runs, or virtual ones made of host threads
-/// and memory. Thread-safe. What fails throws `Error`: out_of_memory, invalid_usage or
-/// unhandled_device_error, with the driver's words.
+/// and memory. Thread-safe. What fails throws `Error`: out_of_memory, invalid_argument,
+/// invalid_usage or unhandled_device_error, with the driver's words. Whatever a driver has made
+/// ends before it does.
 class Driver {
  public:
   virtual ~Driver() = default;
@@ -152,7 +156,8 @@ class Driver {
   virtual std::unique_ptr<PinnedMemory> pin(std::span<std::byte> memory) = 0;
 
   virtual std::unique_ptr<DeviceStream> make_stream(int device) = 0;
-  /// A stream that somebody else has made, as native() of it; it stays theirs.
+  /// A stream that somebody else has made, as native() of it; it stays theirs. Throws
+  /// invalid_argument if it is none of that device.
   virtual std::unique_ptr<DeviceStream> borrow_stream(int device, void* native) = 0;
   virtual std::unique_ptr<DeviceEvent> make_event(int device) = 0;
   /// The kernel of that name. The image stays as it is while the driver lives.
