@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/error.h"
+
+namespace khoro {
+
+/// A device's place in tables of `count`. Throws invalid_argument if there is no such device.
+inline std::size_t place_of_device(int device, std::size_t count) {
+  if (device < 0 || static_cast<std::size_t>(device) >= count)
+    throw Error(Code::invalid_argument,
+                fmt::format("there is no GPU {}: there are {}", device, count));
+  return static_cast<std::size_t>(device);
+}
+
+/// Throws invalid_argument for 0 bytes, and out_of_memory for what the device could never have.
+inline void check_allocation(int device, std::uint64_t bytes, std::uint64_t memory_bytes) {
+  if (bytes == 0) throw Error(Code::invalid_argument, "an allocation of 0 bytes on a GPU");
+  if (bytes > memory_bytes)
+    throw Error(Code::out_of_memory, fmt::format("GPU {} has {} bytes of memory in all, not {}",
+                                                 device, memory_bytes, bytes));
+}
+
+/// Throws invalid_argument unless it is whole pages.
+inline void check_pinnable(std::span<const std::byte> memory) {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
+  if (memory.empty() || address % page != 0 || memory.size() % page != 0)
+    throw Error(Code::invalid_argument, "memory to pin is not whole pages");
+}
+
+}  // namespace khoro
