@@ -6,18 +6,10 @@
 #include <vector>
 
 #include "plan/collective.h"
-#include "plan/step.h"
+#include "plan/cuts.h"
 #include "plan/weights.h"
 
 namespace khoro {
-
-/// Where a block lies in its buffer, in elements.
-struct Block {
-  std::size_t first = 0;
-  std::size_t count = 0;
-  std::size_t end() const noexcept { return first + count; }
-  bool operator==(const Block&) const = default;
-};
 
 /// That of a rank, where each has one; or the only one.
 inline const Block& block_of(const std::vector<Block>& blocks, int rank) noexcept {
@@ -51,10 +43,7 @@ class Grid {
     const Blocks* blocks = nullptr;  // in place of the count; borrowed as long as the grid is used
     const Weights* weights = nullptr;  // null or empty: chunks are alike; borrowed, too
   };
-  struct Piece {
-    std::size_t first = 0;  // element of the buffer
-    std::size_t count = 0;
-  };
+  using Piece = Block;
 
   Grid() = default;
   explicit Grid(const Request& request) noexcept;
@@ -62,27 +51,18 @@ class Grid {
   std::size_t tiles() const noexcept { return tiles_; }
   /// Of a block that may be of any length; an empty one has a tile, of empty messages.
   std::size_t tiles_of(const Block& block) const noexcept;
-  /// Elements of a chunk of input or output in a tile. In scratch, where what a chunk holds is
-  /// known only from what was written, the piece is its room: `chunk_limit` elements from chunk *
-  /// chunk_limit on.
-  Piece piece(Buffer buffer, int chunk, std::size_t tile) const noexcept;
+  Piece piece(Buffer buffer, int chunk, std::size_t tile) const noexcept {
+    return cuts_.piece(buffer, chunk, tile);
+  }
+  /// What piece() looks up.
+  const Cuts& cuts() const noexcept { return cuts_; }
 
  private:
-  Block block(Buffer buffer, std::size_t index) const noexcept;
-  /// Where part `part` of `granules` in a block begins.
-  std::size_t cut(std::size_t granules, std::size_t part) const noexcept;
   /// The most granules of a block of which no part has more than `limit`.
-  std::size_t most_granules(std::size_t limit) const noexcept;
-  std::size_t tiles_of_blocks() const noexcept;
+  std::size_t most_granules(std::size_t limit, const Weights& weights) const noexcept;
+  std::size_t tiles_of_blocks(const Blocks& blocks) const noexcept;
 
-  const Weights* weights_ = nullptr;
-  const Blocks* unequal_ = nullptr;
-  int blocks_ = 1;
-  int chunks_per_block_ = 1;
-  std::size_t count_ = 0;    // elements of a block
-  std::size_t granule_ = 1;  // elements that make 128 bytes
-  std::size_t chunk_limit_ = 1;
-  std::size_t tile_length_ = 1;  // elements of a block in a full tile
+  Cuts cuts_;
   std::size_t tiles_ = 1;
 };
 

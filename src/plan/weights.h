@@ -24,6 +24,8 @@ class Weights {
   std::uint32_t of(std::size_t chunk) const noexcept { return cuts_[chunk + 1] - cuts_[chunk]; }
   /// Of all chunks before this one; before(size()) is the sum.
   std::uint32_t before(std::size_t chunk) const noexcept { return cuts_[chunk]; }
+  /// before() of each, and of size(); null where they are alike.
+  const std::uint32_t* cuts() const noexcept { return empty() ? nullptr : cuts_.data(); }
   std::uint32_t heaviest() const noexcept { return heaviest_; }
   bool operator==(const Weights&) const = default;
 
