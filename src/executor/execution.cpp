@@ -13,26 +13,6 @@
 namespace khoro {
 namespace {
 
-struct Room {
-  std::size_t sources = 0;
-  std::size_t sinks = 0;
-};
-
-/// What the widest step of a lane needs.
-Room room_of(const Image& image, Image::Range lane) {
-  Room most;
-  Room step;
-  for (std::uint32_t i = lane.first; i < lane.last; ++i) {
-    const Stage& stage = image.stages[i];
-    if (stage.is_source()) ++step.sources;
-    if (stage.verb == Verb::write || stage.verb == Verb::send || stage.verb == Verb::put)
-      ++step.sinks;
-    most = {std::max(most.sources, step.sources), std::max(most.sinks, step.sinks)};
-    if (stage.flags & Stage::ends) step = {};
-  }
-  return most;
-}
-
 Image checked(Image image, const Collective& collective) {
   check_runnable(image, collective);
   return image;
@@ -43,8 +23,8 @@ Image checked(Image image, const Collective& collective) {
 struct Execution::State {
   State(Image program, const Collective& collective, Ends& ends, const ExecutionOptions& options)
       : image(checked(std::move(program), collective)), engine(image, collective, ends, options) {
-    std::vector<Room> rooms;
-    Room sum;
+    std::vector<StepRoom> rooms;
+    StepRoom sum;
     for (const Image::Range lane : image.lanes) {
       rooms.push_back(room_of(image, lane));
       sum = {sum.sources + rooms.back().sources, sum.sinks + rooms.back().sinks};
@@ -52,7 +32,7 @@ struct Execution::State {
     operands.resize(sum.sources);
     sources.resize(sum.sources);
     sinks.resize(sum.sinks);
-    Room used;
+    StepRoom used;
     for (std::size_t i = 0; i < rooms.size(); ++i) {
       LaneState lane;
       lane.first = image.lanes[i].first;

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "executor/host_engine.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <bit>
 #include <functional>
+#include <iterator>
 
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "executor/call_shape.h"
 
 namespace khoro {
 namespace {
@@ -18,8 +17,6 @@ namespace {
 constexpr std::uint64_t limit_without_channels = std::uint64_t{1} << 20;
 /// References under way at once, per sending port; beyond them messages are copied.
 constexpr std::size_t loans_per_port = 64;
-
-unsigned log2_of(std::size_t bytes) { return static_cast<unsigned>(std::countr_zero(bytes)); }
 
 }  // namespace
 
@@ -135,33 +132,21 @@ bool HostEngine::may_lend(std::uint32_t port, const Move& move, std::uint64_t by
 }
 
 void HostEngine::reshape(const CallArguments& call) {
-  const std::size_t element = find(call.dtype)->bytes;
-  // Where nothing is reduced nothing is carried, and a function knows no type but the dtype.
+  const CallShape shape = shape_of(image_, collective_, call, partials_, least_limit_);
   const bool by_function = call.reduction == Reduction::user;
-  const bool carries = collective_.reduces() && !by_function;
-  const std::size_t carry =
-      carries ? carry_bytes(carry_type(call.dtype, call.reduction, partials_)) : element;
-  const auto widest = static_cast<std::uint64_t>(std::max(image_.widest_message, 1));
-  const std::uint64_t limit = least_limit_ / (widest * carry);
-  if (limit == 0)
-    throw Error(Code::invalid_argument,
-                fmt::format("slots of {} bytes cannot hold a message of {} chunks of {} bytes; "
-                            "raise KHORO_SLOT_BYTES",
-                            least_limit_, widest, carry));
   std::fill(held_.begin(), held_.end(), Held{});
   count_ = call.count;
   dtype_ = call.dtype;
   reduction_ = call.reduction;
   blocks_ = call.blocks;
-  grid_ = Grid({collective_, image_.chunks, count_, element, limit, blocks_, &image_.weights});
+  grid_ = shape.grid;
   tiles_ = grid_.tiles();
   if (tiles_ == 0 && passes_empty_) tiles_ = 1;
-  room_ = limit;
-  scratch_stride_ = to_lines(room_ * carry);
+  room_ = shape.room;
+  scratch_stride_ = shape.scratch_stride;
   scratch_bytes_ = scratch_stride_ * held_.size();
-  shift_[0] = log2_of(element);
-  shift_[1] = log2_of(carry);
-  carry_form_ = carries ? khoro::carry_form(dtype_, reduction_, partials_) : Form::dtype;
+  std::copy(std::begin(shape.shift), std::end(shape.shift), shift_);
+  carry_form_ = shape.carry_form;
   own_.dtype = dtype_;
   fold_ = by_function ? fold_by_function : find_fold(dtype_, reduction_, partials_);
   ++shape_;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <span>
 #include <string>
 #include <vector>
@@ -136,6 +137,20 @@ void check_runnable(const Image& image, const Collective& collective) {
     }
     if (before != -1) refuse(place, "it does not end");
   }
+}
+
+StepRoom room_of(const Image& image, Image::Range lane) noexcept {
+  StepRoom most;
+  StepRoom step;
+  for (std::uint32_t i = lane.first; i < lane.last; ++i) {
+    const Stage& stage = image.stages[i];
+    if (stage.is_source()) ++step.sources;
+    if (stage.verb == Verb::write || stage.verb == Verb::send || stage.verb == Verb::put)
+      ++step.sinks;
+    most = {std::max(most.sources, step.sources), std::max(most.sinks, step.sinks)};
+    if (stage.flags & Stage::ends) step = {};
+  }
+  return most;
 }
 
 }  // namespace khoro
