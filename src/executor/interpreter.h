@@ -21,8 +21,13 @@
 //   lends_from(buffer), lends(), lent(data, bytes)       references, and those not yet returned
 //   may_lend(port, move, bytes), lend(port, head, data)
 //   offer(port, window, stage, tile), oldest_window(port), window_taken(port)
-//   grain(), fold(...)                           the arithmetic
-// The leader of the team calls all but the last two, which any member may.
+//   grain(), fold(...)                           the arithmetic: of a member, or (FoldsByTeam) of
+//   all
+// The leader of the team calls all but these two, which any member may. An engine may
+// (MovesWithTeam) have before_move() and after_move(), which all members call around the move of a
+// step that fires, and robbed(): what the step has read did not come.
+
+#include <concepts>
 
 #include "executor/lane_state.h"
 #include "executor/verbs.h"
@@ -419,6 +424,29 @@ class Preparation {
   LaneState& lane_;
 };
 
+template <class Engine, class Team>
+concept MovesWithTeam = requires(Engine& engine, const Team& team, const LaneState& lane) {
+  engine.before_move(team, lane);
+  engine.after_move(team, lane);
+  { engine.robbed() } -> std::same_as<bool>;
+};
+
+/// The move of a step, by all members. False if the step must never end.
+template <class Engine, class Team>
+KHORO_HD bool move_step(Engine& engine, const Team& team, LaneState& lane) {
+  if constexpr (MovesWithTeam<Engine, Team>) {
+    engine.before_move(team, lane);
+    verbs::move(engine, team, lane);
+    engine.after_move(team, lane);
+    team.sync();
+    return !engine.robbed();
+  } else {
+    verbs::move(engine, team, lane);
+    team.sync();
+    return true;
+  }
+}
+
 /// So that deadline and abort are looked at between messages.
 inline constexpr int steps_per_look = 64;
 
@@ -432,13 +460,16 @@ KHORO_HD Progress advance(Engine& engine, const Team& team, LaneState& lane,
       lane.outlook = Preparation<Engine>(engine, lane).until_fire();
     team.sync();
     const Outlook outlook = lane.outlook;
-    if (outlook == Outlook::fires) verbs::move(engine, team, lane);
-    team.sync();
+    bool moved = false;
+    if (outlook == Outlook::fires)
+      moved = move_step(engine, team, lane);
+    else
+      team.sync();
     if (outlook == Outlook::ends) return Progress::done;
     if (outlook == Outlook::failed) return Progress::failed;
     if (outlook == Outlook::waits || outlook == Outlook::robbed)
       return step > 0 ? Progress::moved : Progress::waiting;
-    if (team.rank() == 0 && !Preparation<Engine>(engine, lane).conclude())
+    if (team.rank() == 0 && !(moved && Preparation<Engine>(engine, lane).conclude()))
       lane.outlook = Outlook::robbed;
   }
   return Progress::moved;

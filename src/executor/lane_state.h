@@ -51,6 +51,16 @@ struct Sink {
   std::int32_t chunk = 0;  // of a write
 };
 
+/// What a team folds at once, and to where: `sinks` that are references are passed over.
+struct FoldRequest {
+  const Operand* operands = nullptr;
+  const Sink* sinks = nullptr;
+  std::uint32_t operand_count = 0;
+  std::uint32_t sink_count = 0;
+  std::uint64_t elements = 0;
+  std::uint32_t divisor = 0;
+};
+
 /// A step under preparation, or about to fire.
 struct Move {
   std::uint64_t elements = 0;

@@ -8,6 +8,12 @@
 
 namespace khoro::verbs {
 
+/// An engine that has a whole team do the arithmetic of a segment, in an order of its own.
+template <class Engine, class Team>
+concept FoldsByTeam = requires(const Engine& engine, const Team& team, const FoldRequest& request) {
+  engine.fold(team, request);
+};
+
 /// Goes on by `elements`, which end at or before the end of the piece.
 template <class Engine>
 KHORO_HD void go_on(const Engine& engine, Run& run, std::uint64_t elements) {
@@ -41,11 +47,10 @@ KHORO_HD void next_segment(const Engine& engine, LaneState& lane, std::uint64_t 
   lane.move.segment = segment(engine, lane, left);
 }
 
-/// Folds the sources of a segment into the first sink, and copies that on to the others. A member
-/// does all of it for the same few elements, so that they are still in its cache, and no member
-/// reads what another wrote.
+/// A member does all of it for the same few elements, so that they are still in its cache, and no
+/// member reads what another wrote.
 template <class Engine, class Team>
-KHORO_HD void fold(const Engine& engine, const Team& team, const LaneState& lane) {
+KHORO_HD void fold_by_members(const Engine& engine, const Team& team, const LaneState& lane) {
   const Move& move = lane.move;
   if (team.size() == 1 && move.sink_count == 1) {
     // Nothing to share out, and no second sink that would find the result in the cache.
@@ -74,6 +79,34 @@ KHORO_HD void fold(const Engine& engine, const Team& team, const LaneState& lane
   }
 }
 
+/// Folds the sources of a segment into the first sink, and copies that on to the others.
+template <class Engine, class Team>
+KHORO_HD void fold(const Engine& engine, const Team& team, const LaneState& lane) {
+  const Move& move = lane.move;
+  if constexpr (FoldsByTeam<Engine, Team>) {
+    engine.fold(team, FoldRequest{lane.operands, lane.sinks, move.source_count, move.sink_count,
+                                  move.segment, move.divisor});
+  } else {
+    fold_by_members(engine, team, lane);
+  }
+}
+
+/// Copies a piece of a window that was filled through a slot.
+template <class Engine, class Team>
+KHORO_HD void settle(const Engine& engine, const Team& team, const Run& to, const Operand& slot,
+                     std::uint64_t elements) {
+  if constexpr (FoldsByTeam<Engine, Team>) {
+    Sink sink;
+    sink.run = to;
+    engine.fold(team, FoldRequest{&slot, &sink, 1, 1, elements, 0});
+  } else {
+    const std::uint64_t share = (elements + team.size() - 1) / team.size();
+    const std::uint64_t first = team.rank() * share < elements ? team.rank() * share : elements;
+    const std::uint64_t count = elements - first < share ? elements - first : share;
+    engine.fold(to.data, to.form, &slot, 1, first, count, 0);
+  }
+}
+
 /// Copies windows that were filled through a slot to where they belong.
 template <class Engine, class Team>
 KHORO_HD void settle(const Engine& engine, const Team& team, const LaneState& lane) {
@@ -84,10 +117,7 @@ KHORO_HD void settle(const Engine& engine, const Team& team, const LaneState& la
     Run run = source.run;
     for (std::uint64_t left = lane.move.elements; left > 0;) {
       const std::uint64_t piece = run.left < left ? run.left : left;
-      const std::uint64_t share = (piece + team.size() - 1) / team.size();
-      const std::uint64_t first = team.rank() * share < piece ? team.rank() * share : piece;
-      const std::uint64_t count = piece - first < share ? piece - first : share;
-      engine.fold(run.data, run.form, &slot, 1, first, count, 0);
+      settle(engine, team, run, slot, piece);
       slot.data += piece << engine.shift(slot.form);
       left -= piece;
       go_on(engine, run, piece);

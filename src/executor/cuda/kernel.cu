@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The kernel for real GPUs: a block is a lane, and its threads are the team.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "executor/gpu/run_lane.h"
+#include "executor/gpu/work.h"
+
+namespace {
+
+/// The threads of one block.
+struct Block {
+  __device__ unsigned rank() const { return threadIdx.x; }
+  __device__ unsigned size() const { return blockDim.x; }
+  __device__ void sync() const { __syncthreads(); }
+  __device__ void pause() const {}
+};
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(khoro::gpu::threads_of_block)
+    khoro_run_lanes(const __grid_constant__ khoro::gpu::Work work) {
+  extern __shared__ __align__(16) std::byte memory[];
+  std::uint32_t number = blockIdx.x;
+  const khoro::gpu::Call& call = work.call_of(number);
+  khoro::gpu::run_lane(Block{}, call, number, memory);
+}

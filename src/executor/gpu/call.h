@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What a kernel is told: a rank's program, and a call of it.
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "base/dtype.h"
+#include "base/status.h"
+#include "executor/gpu/channel.h"
+#include "plan/cuts.h"
+#include "plan/step.h"
+
+namespace khoro::gpu {
+
+/// Ordered by one lane, awaited by one other: each writes one of the counts.
+struct Token {
+  std::uint32_t given = 0;
+  std::uint32_t taken = 0;
+};
+
+/// What a chunk of scratch holds.
+struct Held {
+  std::uint64_t elements = 0;
+  Form form = Form::dtype;
+  bool written = false;
+};
+
+/// A window that a lane has offered.
+struct OfferedWindow {
+  std::uint32_t stage = 0;
+  std::uint64_t tile = 0;
+  bool open = false;
+};
+
+struct LaneRange {
+  std::uint32_t first = 0;  // of the stages
+  std::uint32_t last = 0;
+};
+
+/// One rank's program, in memory of its device. Read alone but for ends, tokens, held and windows,
+/// which calls of the program leave to the next one.
+struct Program {
+  const Stage* stages = nullptr;
+  const std::uint32_t* port_of_stage = nullptr;
+  const LaneRange* lanes = nullptr;
+  End* const* ends = nullptr;  // by port; those of the communicator, shared by its programs
+  Token* tokens = nullptr;
+  Held* held = nullptr;
+  OfferedWindow* windows = nullptr;  // End::most_windows for each port
+  std::uint32_t lane_count = 0;
+  std::uint32_t ranks = 1;
+  std::int32_t chunks = 1;
+  // Of the widest step.
+  std::uint32_t sources = 0;
+  std::uint32_t sinks = 0;
+};
+
+/// Where a kernel says how it went, in memory that the host reads.
+struct Report {
+  static constexpr std::uint32_t stopped = 255;
+  /// 0 while all is well; else `stopped`, or 1 more than the Status of a lane that failed.
+  std::uint32_t verdict = 0;
+};
+
+/// A call of a program.
+struct Call {
+  Program program;
+  Cuts cuts;
+  std::uint64_t tiles = 0;
+  std::byte* input = nullptr;
+  std::byte* output = nullptr;
+  std::byte* scratch = nullptr;
+  std::uint64_t scratch_stride = 0;
+  std::uint64_t room = 0;             // elements that fit a chunk of scratch
+  const std::byte* factor = nullptr;  // an element, of Reduction::premul
+  std::uint32_t digest = 0;
+  std::uint8_t shifts[2] = {0, 0};  // log2 of an element's bytes, by form
+  Form carry_form = Form::dtype;
+  Dtype dtype = Dtype::f32;
+  Reduction reduction = Reduction::sum;
+  Partials partials = Partials::dtype;
+  /// Not 0: the host wants the kernel to end.
+  std::uint32_t* stop = nullptr;
+  Report* report = nullptr;
+};
+static_assert(std::is_trivially_copyable_v<Call>);
+
+}  // namespace khoro::gpu

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor/gpu/program.h"
+
+#include <algorithm>
+#include <new>
+
+#include "base/error.h"
+#include "executor/gpu/run_lane.h"
+#include "executor/runnable.h"
+
+namespace khoro::gpu {
+namespace {
+
+/// Puts values at an offset of the copy.
+template <class T>
+void put(std::span<std::byte> memory, std::uint64_t offset, std::span<const T> values) {
+  for (std::size_t i = 0; i < values.size(); ++i)
+    new (memory.data() + offset + i * sizeof(T)) T(values[i]);
+}
+
+template <class T>
+T* there(std::byte* at, std::uint64_t offset) {
+  return reinterpret_cast<T*>(at + offset);
+}
+
+}  // namespace
+
+ProgramLayout::ProgramLayout(const Image& image, const Collective& collective)
+    : image_(image), ranks_(collective.ranks) {
+  check_runnable(image, collective);
+  for (const Image::Range lane : image.lanes) {
+    const StepRoom room = room_of(image, lane);
+    sources_ = std::max(sources_, room.sources);
+    sinks_ = std::max(sinks_, room.sinks);
+  }
+  stages_ = reserve<Stage>(image.stages.size());
+  port_of_stage_ = reserve<std::uint32_t>(image.stages.size());
+  lanes_ = reserve<LaneRange>(image.lanes.size());
+  ends_ = reserve<End*>(image.ports.size());
+  tokens_ = reserve<Token>(image.token_counts.size());
+  held_ = reserve<Held>(static_cast<std::size_t>(image.scratch_chunks));
+  windows_ = reserve<OfferedWindow>(image.ports.size() * End::most_windows);
+  weights_ = reserve<std::uint32_t>(image.weights.empty() ? 0 : image.weights.size() + 1);
+}
+
+template <class T>
+std::uint64_t ProgramLayout::reserve(std::size_t count) {
+  const std::uint64_t first = bytes_;
+  bytes_ = Layout::to_line(first + count * sizeof(T));
+  return first;
+}
+
+std::uint32_t ProgramLayout::block_bytes() const noexcept {
+  return BlockMemory::bytes(sources_, sinks_);
+}
+
+Program ProgramLayout::write(std::span<std::byte> memory, std::byte* at,
+                             std::span<End* const> ends) const {
+  std::vector<LaneRange> lanes;
+  for (const Image::Range lane : image_.lanes) lanes.push_back({lane.first, lane.last});
+  std::vector<Token> tokens;
+  for (const int count : image_.token_counts) tokens.push_back({static_cast<std::uint32_t>(count)});
+  const std::vector<Held> held(static_cast<std::size_t>(image_.scratch_chunks));
+  const std::vector<OfferedWindow> windows(image_.ports.size() * End::most_windows);
+
+  put<Stage>(memory, stages_, image_.stages);
+  put<std::uint32_t>(memory, port_of_stage_, image_.port_of_stage);
+  put<LaneRange>(memory, lanes_, lanes);
+  put<End*>(memory, ends_, ends);
+  put<Token>(memory, tokens_, tokens);
+  put<Held>(memory, held_, held);
+  put<OfferedWindow>(memory, windows_, windows);
+  if (!image_.weights.empty())
+    put<std::uint32_t>(memory, weights_, {image_.weights.cuts(), image_.weights.size() + 1});
+
+  Program program;
+  program.stages = there<const Stage>(at, stages_);
+  program.port_of_stage = there<const std::uint32_t>(at, port_of_stage_);
+  program.lanes = there<const LaneRange>(at, lanes_);
+  program.ends = there<End* const>(at, ends_);
+  program.tokens = there<Token>(at, tokens_);
+  program.held = there<Held>(at, held_);
+  program.windows = there<OfferedWindow>(at, windows_);
+  program.lane_count = static_cast<std::uint32_t>(lanes.size());
+  program.ranks = static_cast<std::uint32_t>(ranks_);
+  program.chunks = image_.chunks;
+  program.sources = sources_;
+  program.sinks = sinks_;
+  return program;
+}
+
+const std::uint32_t* ProgramLayout::weights(std::byte* at) const noexcept {
+  return image_.weights.empty() ? nullptr : there<const std::uint32_t>(at, weights_);
+}
+
+Call make_call(const Program& program, const CallShape& shape, const CallArguments& arguments,
+               Partials partials, const CallMemory& memory) noexcept {
+  Call call;
+  call.program = program;
+  call.cuts = shape.grid.cuts();
+  call.cuts.weights = memory.weights;
+  call.tiles = shape.grid.tiles();
+  call.input = memory.input;
+  call.output = memory.output;
+  call.scratch = memory.scratch;
+  call.scratch_stride = shape.scratch_stride;
+  call.room = shape.room;
+  call.factor = memory.factor;
+  call.digest = arguments.digest;
+  std::copy(std::begin(shape.shift), std::end(shape.shift), call.shifts);
+  call.carry_form = shape.carry_form;
+  call.dtype = arguments.dtype;
+  call.reduction = arguments.reduction;
+  call.partials = partials;
+  call.stop = memory.stop;
+  call.report = memory.report;
+  return call;
+}
+
+}  // namespace khoro::gpu

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What a block of a kernel does: one lane of one call, from its first step to its last.
+
+#include <new>
+
+#include "executor/gpu/engine.h"
+#include "executor/interpreter.h"
+
+namespace khoro::gpu {
+
+/// A block's own memory: this, and behind it rooms for the widest step and for staging.
+struct BlockMemory {
+  KHORO_HD BlockMemory(const Call& call, std::uint32_t number, std::byte* staging) noexcept
+      : engine(call, staging) {
+    const LaneRange range = call.program.lanes[number];
+    lane.first = lane.stage = range.first;
+    lane.last = range.last;
+    lane.outlook = call.tiles == 0 ? Outlook::ends : Outlook::waits;
+  }
+
+  Engine engine;
+  LaneState lane;
+  bool ends = false;
+
+  /// Bytes that a block needs for steps of so many sources and sinks.
+  static constexpr std::uint32_t bytes(std::uint32_t sources, std::uint32_t sinks) noexcept {
+    return static_cast<std::uint32_t>(rooms_offset() + to_vectors(sources * sizeof(Operand)) +
+                                      to_vectors(sources * sizeof(Source)) +
+                                      to_vectors(sinks * sizeof(Sink)) + Staging::bytes);
+  }
+  KHORO_HD static constexpr std::size_t to_vectors(std::size_t bytes) noexcept {
+    return (bytes + vector_bytes - 1) / vector_bytes * vector_bytes;
+  }
+  KHORO_HD static constexpr std::size_t rooms_offset() noexcept;
+};
+
+KHORO_HD constexpr std::size_t BlockMemory::rooms_offset() noexcept {
+  return to_vectors(sizeof(BlockMemory));
+}
+
+/// By the leader, in `memory` of BlockMemory::bytes() at a multiple of 16.
+KHORO_HD inline void lay_out(std::byte* memory, const Call& call, std::uint32_t number) noexcept {
+  const Program& program = call.program;
+  std::byte* room = memory + BlockMemory::rooms_offset();
+  auto* const operands = reinterpret_cast<Operand*>(room);
+  room += BlockMemory::to_vectors(program.sources * sizeof(Operand));
+  auto* const sources = reinterpret_cast<Source*>(room);
+  room += BlockMemory::to_vectors(program.sources * sizeof(Source));
+  auto* const sinks = reinterpret_cast<Sink*>(room);
+  room += BlockMemory::to_vectors(program.sinks * sizeof(Sink));
+  for (std::uint32_t k = 0; k < program.sources; ++k) {
+    new (&operands[k]) Operand;
+    new (&sources[k]) Source;
+  }
+  for (std::uint32_t k = 0; k < program.sinks; ++k) new (&sinks[k]) Sink;
+  auto* const block = new (memory) BlockMemory(call, number, room);
+  block->lane.operands = operands;
+  block->lane.sources = sources;
+  block->lane.sinks = sinks;
+}
+
+/// Runs a lane to its end, or until it fails or the host wants it to end. All members call it.
+template <class Team>
+KHORO_HD void run_lane(const Team& team, const Call& call, std::uint32_t number,
+                       std::byte* memory) noexcept {
+  if (team.rank() == 0) lay_out(memory, call, number);
+  team.sync();
+  auto& block = *std::launder(reinterpret_cast<BlockMemory*>(memory));
+  constexpr unsigned looks_between = 64;
+  Progress progress = Progress::moved;
+  for (unsigned looks = 0; progress == Progress::moved || progress == Progress::waiting;) {
+    progress = advance(block.engine, team, block.lane);
+    if (progress == Progress::waiting) team.pause();
+    if (++looks % looks_between != 0) continue;
+    if (team.rank() == 0) block.ends = block.engine.stopped();
+    team.sync();
+    if (block.ends) break;
+  }
+  if (team.rank() != 0 || progress == Progress::done) return;
+  const auto status = static_cast<std::uint32_t>(block.engine.status());
+  publish_alone(call.report->verdict, progress == Progress::failed ? 1 + status : Report::stopped);
+}
+
+}  // namespace khoro::gpu

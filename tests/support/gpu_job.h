@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <barrier>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <random>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include "base/aligned.h"
+#include "base/own_reduction.h"
+#include "executor/gpu/program.h"
+#include "executor/gpu/run_lane.h"
+#include "support/job.h"
+
+namespace khoro::test {
+
+/// A block of one thread, which steps many.
+struct LoneThread {
+  static constexpr unsigned rank() { return 0; }
+  static constexpr unsigned size() { return 1; }
+  static constexpr void sync() {}
+  static void pause() {}
+};
+
+/// One of several threads of a block.
+class BlockThread {
+ public:
+  BlockThread(std::barrier<>& meeting, unsigned rank, unsigned size)
+      : meeting_(meeting), rank_(rank), size_(size) {}
+  unsigned rank() const { return rank_; }
+  unsigned size() const { return size_; }
+  void sync() const { meeting_.arrive_and_wait(); }
+  static void pause() { std::this_thread::yield(); }
+
+ private:
+  std::barrier<>& meeting_;
+  unsigned rank_;
+  unsigned size_;
+};
+
+/// All ranks of a plan as kernels run them, over memory of this process.
+class GpuJob {
+ public:
+  /// The plan outlives it.
+  GpuJob(const Plan& plan, const gpu::Layout& layout, Partials partials = Partials::dtype)
+      : plan_(plan), layout_(layout), partials_(partials) {
+    for (int rank = 0; rank < plan.collective.ranks; ++rank) {
+      Rank& made = ranks_.emplace_back();
+      made.image = std::make_unique<Image>(flatten(plan, rank));
+      made.program = std::make_unique<gpu::ProgramLayout>(*made.image, plan.collective);
+      std::vector<gpu::End*> ends;
+      for (const Port& port : made.image->ports) ends.push_back(&end(rank, port));
+      made.memory = zeroed(made.program->bytes());
+      made.written =
+          made.program->write({made.memory.get(), made.program->bytes()}, made.memory.get(), ends);
+    }
+  }
+
+  /// Each block is a thread of nobody's: one thread steps all lanes of all ranks in a seeded order.
+  bool run(const JobCall& call) {
+    start(call);
+    std::mt19937_64 random(call.seed);
+    std::vector<gpu::BlockMemory*> going;
+    std::vector<AlignedBytes> memories;
+    for (Rank& rank : ranks_)
+      for (std::uint32_t lane = 0; lane < rank.written.lane_count; ++lane) {
+        std::byte* const memory =
+            memories.emplace_back(allocate_aligned(rank.program->block_bytes())).get();
+        gpu::lay_out(memory, rank.call, lane);
+        going.push_back(reinterpret_cast<gpu::BlockMemory*>(memory));
+      }
+    for (std::size_t idle = 0; !going.empty();) {
+      if (idle > 64 * going.size() + 64) return false;
+      const std::size_t chosen =
+          idle > 32 * going.size() ? idle % going.size() : random() % going.size();
+      const Progress progress =
+          advance(going[chosen]->engine, LoneThread{}, going[chosen]->lane, 1 + int(random() % 4));
+      if (progress == Progress::failed) return false;
+      idle = progress == Progress::waiting ? idle + 1 : 0;
+      if (progress == Progress::done) going.erase(going.begin() + static_cast<long>(chosen));
+    }
+    return right(call);
+  }
+
+  /// Each block is `members` threads, all at once.
+  bool run_threads(const JobCall& call, unsigned members) {
+    start(call);
+    std::vector<std::thread> threads;
+    std::vector<AlignedBytes> memories;
+    std::vector<std::unique_ptr<std::barrier<>>> meetings;
+    for (Rank& rank : ranks_)
+      for (std::uint32_t lane = 0; lane < rank.written.lane_count; ++lane) {
+        std::byte* const memory =
+            memories.emplace_back(allocate_aligned(rank.program->block_bytes())).get();
+        auto& meeting = *meetings.emplace_back(std::make_unique<std::barrier<>>(members));
+        for (unsigned member = 0; member < members; ++member)
+          threads.emplace_back([=, &rank, &meeting] {
+            gpu::run_lane(BlockThread(meeting, member, members), rank.call, lane, memory);
+          });
+      }
+    for (std::thread& thread : threads) thread.join();
+    return right(call);
+  }
+
+  /// What the host writes and reads while kernels run.
+  std::uint32_t stop = 0;
+  std::uint32_t verdict(int rank) const { return ranks_[std::size_t(rank)].report.verdict; }
+  /// Added to that of rank 0, so that it makes another call.
+  std::uint32_t digest_of_rank_0 = 0;
+
+  /// Without waiting for anyone: for calls that are to fail.
+  void start(const JobCall& call);
+  template <class Team>
+  void run_one(int rank, std::uint32_t lane, const Team& team) {
+    Rank& own = ranks_[std::size_t(rank)];
+    const AlignedBytes memory = allocate_aligned(own.program->block_bytes());
+    gpu::run_lane(team, own.call, lane, memory.get());
+  }
+
+ private:
+  struct Channel {
+    AlignedBytes of_receiver, of_sender;
+    gpu::End sender, receiver;
+  };
+  struct Rank {
+    std::unique_ptr<Image> image;
+    std::unique_ptr<gpu::ProgramLayout> program;
+    AlignedBytes memory, scratch;
+    gpu::Program written;
+    gpu::Call call;
+    gpu::Report report;
+    OwnReduction own;
+  };
+
+  static AlignedBytes zeroed(std::uint64_t bytes) {
+    AlignedBytes memory = allocate_aligned(bytes);
+    std::memset(memory.get(), 0, bytes);
+    return memory;
+  }
+
+  gpu::End& end(int rank, const Port& port) {
+    const int from = port.sends ? rank : port.peer, to = port.sends ? port.peer : rank;
+    Channel& channel = channels_[{from, to, port.index}];
+    if (!channel.of_receiver) {
+      channel.of_receiver = zeroed(layout_.receiver_bytes());
+      channel.of_sender = zeroed(layout_.sender_bytes());
+      channel.sender = channel.receiver =
+          gpu::end_at(layout_, channel.of_receiver.get(), channel.of_sender.get());
+    }
+    return port.sends ? channel.sender : channel.receiver;
+  }
+
+  bool right(const JobCall& call) {
+    const Arithmetic arithmetic{call.dtype, call.reduction, partials_};
+    const Grid grid = grid_of(plan_, arithmetic, call.count, layout_.slot_bytes);
+    std::vector<Scalar> factors;
+    for (Rank& rank : ranks_) {
+      if (rank.report.verdict != 0) return false;
+      if (call.reduction != Reduction::premul) continue;
+      std::copy(rank.own.factor.begin(), rank.own.factor.end(),
+                factors.emplace_back().bytes.begin());
+    }
+    Oracle oracle(plan_, arithmetic, grid, inputs_, factors);
+    for (int rank = 0; rank < plan_.collective.ranks; ++rank) {
+      JobBuffers& buffers = buffers_[std::size_t(rank)];
+      if (!oracle.matches(rank, buffers.output()) || !buffers.rest_intact()) return false;
+    }
+    return true;
+  }
+
+  const Plan& plan_;
+  gpu::Layout layout_;
+  Partials partials_;
+  std::map<std::tuple<int, int, std::uint8_t>, Channel> channels_;
+  std::vector<Rank> ranks_;
+  std::vector<JobBuffers> buffers_;
+  std::vector<std::vector<std::byte>> inputs_;
+};
+
+inline void GpuJob::start(const JobCall& call) {
+  std::mt19937_64 random(call.seed);
+  buffers_.clear();
+  inputs_.clear();
+  for (Rank& rank : ranks_) fill_elements(rank.own.factor.data(), 1, call.dtype, random);
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    Rank& rank = ranks_[i];
+    JobBuffers& buffers = buffers_.emplace_back(plan_.collective, int(i), call);
+    const std::size_t bytes = buffers.input_bytes();
+    fill_elements(buffers.input(), bytes / find(call.dtype)->bytes, call.dtype, random);
+    inputs_.emplace_back(buffers.input(), buffers.input() + bytes);
+    buffers.remember();
+
+    CallArguments arguments;
+    arguments.count = call.count;
+    arguments.dtype = call.dtype;
+    arguments.reduction = call.reduction;
+    arguments.digest = static_cast<std::uint32_t>(call.seed) + (i == 0 ? digest_of_rank_0 : 0);
+    const CallShape shape =
+        shape_of(*rank.image, plan_.collective, arguments, partials_, layout_.slot_bytes);
+    rank.scratch = zeroed(shape.scratch_stride * std::size_t(rank.image->scratch_chunks) + 1);
+    rank.report = {};
+    gpu::CallMemory memory{buffers.input(), buffers.output(), rank.scratch.get()};
+    memory.factor = rank.own.factor.data();
+    memory.weights = rank.program->weights(rank.memory.get());
+    memory.stop = &stop;
+    memory.report = &rank.report;
+    rank.call = gpu::make_call(rank.written, shape, arguments, partials_, memory);
+  }
+}
+
+}  // namespace khoro::test
