@@ -199,12 +199,12 @@ inline void GpuJob::start(const JobCall& call) {
     arguments.dtype = call.dtype;
     arguments.reduction = call.reduction;
     arguments.digest = static_cast<std::uint32_t>(call.seed) + (i == 0 ? digest_of_rank_0 : 0);
+    if (call.reduction == Reduction::premul) arguments.own = &rank.own;
     const CallShape shape =
         shape_of(*rank.image, plan_.collective, arguments, partials_, layout_.slot_bytes);
     rank.scratch = zeroed(shape.scratch_stride * std::size_t(rank.image->scratch_chunks) + 1);
     rank.report = {};
     gpu::CallMemory memory{buffers.input(), buffers.output(), rank.scratch.get()};
-    memory.factor = rank.own.factor.data();
     memory.weights = rank.program->weights(rank.memory.get());
     memory.stop = &stop;
     memory.report = &rank.report;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,7 @@ class JobBuffers {
     if (out_bytes_ > in_bytes_) in_ += own;
   }
 
+  std::span<std::byte> all() { return memory_; }
   std::byte* input() { return memory_.data() + in_; }
   std::byte* output() { return memory_.data() + out_; }
   std::size_t input_bytes() const { return in_bytes_; }

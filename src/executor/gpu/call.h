@@ -67,6 +67,7 @@ struct Report {
 
 /// A call of a program.
 struct Call {
+  alignas(8) std::byte factor[8] = {};  // an element, of Reduction::premul
   Program program;
   Cuts cuts;
   std::uint64_t tiles = 0;
@@ -74,8 +75,7 @@ struct Call {
   std::byte* output = nullptr;
   std::byte* scratch = nullptr;
   std::uint64_t scratch_stride = 0;
-  std::uint64_t room = 0;             // elements that fit a chunk of scratch
-  const std::byte* factor = nullptr;  // an element, of Reduction::premul
+  std::uint64_t room = 0;  // elements that fit a chunk of scratch
   std::uint32_t digest = 0;
   std::uint8_t shifts[2] = {0, 0};  // log2 of an element's bytes, by form
   Form carry_form = Form::dtype;

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <new>
 
-#include "base/error.h"
+#include "base/own_reduction.h"
 #include "executor/gpu/run_lane.h"
 #include "executor/runnable.h"
 
@@ -105,7 +105,7 @@ Call make_call(const Program& program, const CallShape& shape, const CallArgumen
   call.scratch = memory.scratch;
   call.scratch_stride = shape.scratch_stride;
   call.room = shape.room;
-  call.factor = memory.factor;
+  if (arguments.own) std::copy_n(arguments.own->factor.data(), sizeof call.factor, call.factor);
   call.digest = arguments.digest;
   std::copy(std::begin(shape.shift), std::end(shape.shift), call.shifts);
   call.carry_form = shape.carry_form;

@@ -46,13 +46,13 @@ struct CallMemory {
   std::byte* input = nullptr;
   std::byte* output = nullptr;
   std::byte* scratch = nullptr;
-  const std::byte* factor = nullptr;  // an element, of Reduction::premul
   const std::uint32_t* weights = nullptr;
   std::uint32_t* stop = nullptr;
   Report* report = nullptr;
 };
 
-/// A call of a program whose blocks are equally long. `arguments.buffers` are not looked at.
+/// A call of a program whose blocks are equally long. `arguments.buffers` are not looked at, and
+/// the factor of Reduction::premul is copied.
 Call make_call(const Program& program, const CallShape& shape, const CallArguments& arguments,
                Partials partials, const CallMemory& memory) noexcept;
 

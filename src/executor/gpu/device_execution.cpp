@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor/gpu/device_execution.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <span>
+#include <utility>
+
+#include "base/device.h"
+#include "base/error.h"
+#include "base/system.h"
+#include "executor/gpu/kernel.h"
+#include "executor/gpu/work.h"
+
+namespace khoro::gpu {
+namespace {
+
+std::size_t page_bytes() { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
+
+template <class T>
+T* at(DeviceAddress address) {
+  return reinterpret_cast<T*>(address);
+}
+
+DeviceAddress address_of(const void* memory) { return reinterpret_cast<std::uintptr_t>(memory); }
+
+}  // namespace
+
+ControlPage::ControlPage(Driver& driver, int device) {
+  void* const page =
+      ::mmap(nullptr, page_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) throw_errno("a page that kernels see");
+  here_ = static_cast<Words*>(page);
+  try {
+    pinned_ = driver.pin({static_cast<std::byte*>(page), page_bytes()});
+    there_ = at<Words>(driver.in_kernels(device, pinned_->address()));
+  } catch (...) {
+    pinned_.reset();
+    ::munmap(page, page_bytes());
+    throw;
+  }
+}
+
+ControlPage::~ControlPage() {
+  pinned_.reset();
+  ::munmap(here_, page_bytes());
+}
+
+void ControlPage::stop() noexcept { khoro::publish(here_->stop, 1u); }
+
+std::uint32_t ControlPage::verdict() const noexcept {
+  return khoro::observe(here_->report.verdict);
+}
+
+std::byte* DeviceScratch::at_least(std::uint64_t bytes) {
+  if (memory_.empty() || memory_.back()->bytes() < bytes) {
+    // Twice as much as before at least, so that all that was grown out of is less than what is
+    // used.
+    const std::uint64_t last = memory_.empty() ? 0 : memory_.back()->bytes();
+    memory_.push_back(driver_.allocate(device_, std::max({bytes, 2 * last, std::uint64_t{1}})));
+    held_ += memory_.back()->bytes();
+  }
+  return at<std::byte>(driver_.in_kernels(device_, memory_.back()->address()));
+}
+
+DeviceExecution::DeviceExecution(Image image, const Collective& collective, const DeviceSeat& seat)
+    : image_(std::move(image)),
+      collective_(collective),
+      seat_(seat),
+      layout_(image_, collective),
+      kernel_(&seat.driver.kernel(seat.device, kernel_image(), kernel_name)) {
+  const int resident = kernel_->resident_blocks(threads_of_block, layout_.block_bytes());
+  if (static_cast<std::size_t>(resident) < image_.lanes.size())
+    throw Error(Code::invalid_usage,
+                fmt::format("a plan of {} lanes on {}, which runs {} blocks at once",
+                            image_.lanes.size(), seat.driver.facts(seat.device).name, resident));
+  memory_ = seat.driver.allocate(seat.device, layout_.bytes());
+  there_ = at<std::byte>(seat.driver.in_kernels(seat.device, memory_->address()));
+  write(seat);
+}
+
+void DeviceExecution::write(const DeviceSeat& seat) {
+  std::vector<End*> ends;
+  for (const Port& port : image_.ports)
+    ends.push_back(port.sends ? seat.ends.sender(port.peer, port.index)
+                              : seat.ends.receiver(port.peer, port.index));
+  std::vector<std::byte> copy(layout_.bytes());
+  program_ = layout_.write(copy, there_, ends);
+  const std::unique_ptr<DeviceStream> stream = seat.driver.make_stream(seat.device);
+  stream->copy(memory_->address(), address_of(copy.data()), copy.size());
+  stream->synchronize();
+}
+
+std::byte* DeviceExecution::in_kernels(const void* buffer, const char* name) const {
+  if (buffer == nullptr) return nullptr;
+  try {
+    return at<std::byte>(seat_.driver.in_kernels(seat_.device, address_of(buffer)));
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("the {} buffer: {}", name, error.what()));
+  }
+}
+
+void DeviceExecution::launch(const CallArguments& call, DeviceStream& stream) {
+  const CallShape shape =
+      shape_of(image_, collective_, call, seat_.partials, seat_.ends.layout().slot_bytes);
+  if (shape.grid.tiles() == 0) return;
+  CallMemory memory;
+  memory.input = in_kernels(call.buffers.input, "send");
+  memory.output = in_kernels(call.buffers.output, "receive");
+  memory.scratch = seat_.scratch.at_least(shape.scratch_stride *
+                                          static_cast<std::uint64_t>(image_.scratch_chunks));
+  memory.weights = layout_.weights(there_);
+  memory.stop = seat_.control.stop_in_kernels();
+  memory.report = seat_.control.report_in_kernels();
+  Work work;
+  work.alone = make_call(program_, shape, call, seat_.partials, memory);
+  Launch launch;
+  launch.kernel = kernel_;
+  launch.blocks = static_cast<int>(image_.lanes.size());
+  launch.threads = threads_of_block;
+  launch.shared_bytes = layout_.block_bytes();
+  launch.arguments = std::as_bytes(std::span(&work, 1));
+  stream.launch(launch);
+}
+
+}  // namespace khoro::gpu

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "device/driver.h"
+#include "executor/execution.h"
+#include "executor/gpu/program.h"
+
+namespace khoro::gpu {
+
+/// A page by which a rank's host and its kernels reach each other while these run. Thread-safe once
+/// made.
+class ControlPage {
+ public:
+  /// Throws `Error`.
+  ControlPage(Driver& driver, int device);
+  ~ControlPage();
+  ControlPage(const ControlPage&) = delete;
+  ControlPage& operator=(const ControlPage&) = delete;
+
+  /// Has all kernels of the rank end soon, those that are queued too.
+  void stop() noexcept;
+  /// See Report.
+  std::uint32_t verdict() const noexcept;
+
+  std::uint32_t* stop_in_kernels() const noexcept { return &there_->stop; }
+  Report* report_in_kernels() const noexcept { return &there_->report; }
+
+ private:
+  struct Words {
+    alignas(128) std::uint32_t stop;
+    alignas(128) Report report;
+  };
+  Words* here_ = nullptr;
+  Words* there_ = nullptr;
+  std::unique_ptr<PinnedMemory> pinned_;
+};
+
+/// Memory of a device for partial results, shared by the programs of a communicator: their calls
+/// run one after the other on the device. Thread-compatible.
+class DeviceScratch {
+ public:
+  DeviceScratch(Driver& driver, int device) noexcept : driver_(driver), device_(device) {}
+  /// So many bytes at least, as kernels see them. What was there before stays until this is
+  /// destroyed, for calls that are queued. Throws `Error`.
+  std::byte* at_least(std::uint64_t bytes);
+  std::uint64_t bytes() const noexcept { return held_; }
+
+ private:
+  Driver& driver_;
+  int device_;
+  std::uint64_t held_ = 0;
+  std::vector<std::unique_ptr<DeviceMemory>> memory_;  // the last one is in use
+};
+
+/// The ends of a rank's channels, as kernels of its device find them. They live as long as the
+/// communicator; asking twice gives the same end.
+class DeviceEnds {
+ public:
+  virtual ~DeviceEnds() = default;
+  virtual const Layout& layout() const noexcept = 0;
+  virtual End* sender(int peer, std::uint8_t index) = 0;
+  virtual End* receiver(int peer, std::uint8_t index) = 0;
+};
+
+/// What the programs of a rank share.
+struct DeviceSeat {
+  Driver& driver;
+  int device = 0;
+  DeviceEnds& ends;
+  ControlPage& control;
+  DeviceScratch& scratch;
+  Partials partials = Partials::dtype;
+};
+
+/// One rank's program on its device, and the calls of it that streams are given. Made once per
+/// plan. Thread-compatible.
+class DeviceExecution {
+ public:
+  /// Opens every port of the image. Throws `Error`: invalid_argument as Execution does, and
+  /// invalid_usage where the device cannot run all lanes at once.
+  DeviceExecution(Image image, const Collective& collective, const DeviceSeat& seat);
+
+  const Image& image() const noexcept { return image_; }
+  /// Queues a call; the buffers are the device's until the stream has done it. Calls of a rank are
+  /// done in the order in which they are queued, on whatever streams, which is for the caller to
+  /// see to. Throws `Error`: invalid_argument for memory that the device does not reach.
+  void launch(const CallArguments& call, DeviceStream& stream);
+
+ private:
+  void write(const DeviceSeat& seat);
+  std::byte* in_kernels(const void* buffer, const char* name) const;
+
+  const Image image_;
+  const Collective collective_;
+  DeviceSeat seat_;
+  ProgramLayout layout_;
+  std::unique_ptr<DeviceMemory> memory_;
+  std::byte* there_ = nullptr;
+  Program program_;
+  const Kernel* kernel_ = nullptr;
+};
+
+}  // namespace khoro::gpu

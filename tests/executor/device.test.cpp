@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Plans on virtual GPUs: the driver, streams and kernels as they are on real ones.
+#include "base/error.h"
+#include "support/device_job.h"
+#include "support/memory_job.h"
+#include "support/virtual_gpus.h"
+
+using namespace khoro;
+using test::DeviceJob;
+using test::JobCall;
+
+namespace {
+
+gpu::Layout layout_of(const Algorithm& algorithm, std::uint32_t flagged_bytes) {
+  gpu::Layout layout;
+  layout.slots = static_cast<std::uint32_t>(algorithm.least_slots);
+  layout.slot_bytes = 8192;
+  layout.flagged_bytes = flagged_bytes;
+  return layout;
+}
+
+std::unique_ptr<Driver> gpus(std::size_t count, std::uint64_t seed = 0) {
+  VirtualMachine machine = test::virtual_gpus(count);
+  machine.seed = seed;
+  return make_virtual_driver(machine);
+}
+
+}  // namespace
+
+TEST_CASE("virtual GPUs give the bits of every algorithm", "[executor][gpu]") {
+  const auto driver = gpus(4);
+  for (const Algorithm* algorithm : algorithms()) {
+    const Plan plan = test::plan_of(*algorithm, 4, false);
+    DeviceJob job(plan, *driver, layout_of(*algorithm, 1024));
+    JobCall call;
+    for (std::size_t count : {1, 4097})
+      for (Dtype dtype : {Dtype::f32, Dtype::bf16}) {
+        call.dtype = dtype;
+        call.count = count;
+        call.in_place = !call.in_place;
+        call.misalignment = ++call.seed % 5;
+        INFO(test::text(plan, call));
+        REQUIRE(job.run(call));
+      }
+  }
+}
+
+TEST_CASE("several ranks share a virtual GPU", "[executor][gpu]") {
+  const auto driver = gpus(2);
+  const Algorithm& algorithm = *find_algorithm(CollectiveKind::allreduce, "ring");
+  const Plan plan = test::plan_of(algorithm, 6, false);
+  DeviceJob job(plan, *driver, layout_of(algorithm, 1024));
+  JobCall call;
+  for (std::size_t count : {1, 1000, 30'000}) {
+    call.count = count;
+    ++call.seed;
+    REQUIRE(job.run(call));
+  }
+}
+
+TEST_CASE("calls are queued on a stream before the ones before have ended", "[executor][gpu]") {
+  const auto driver = gpus(3);
+  const Algorithm& algorithm = *find_algorithm(CollectiveKind::allreduce, "two-shot");
+  const Plan plan = test::plan_of(algorithm, 3, false);
+  const gpu::Layout layout = layout_of(algorithm, 1024);
+  test::DeviceNetwork network(*driver, {0, 1, 2}, layout);
+  constexpr std::size_t count = 500;
+  struct Rank {
+    test::DeviceNetworkEnds ends;
+    gpu::ControlPage control;
+    gpu::DeviceScratch scratch;
+    std::unique_ptr<DeviceMemory> values;
+    std::unique_ptr<gpu::DeviceExecution> execution;
+    std::unique_ptr<DeviceStream> stream;
+  };
+  std::vector<std::unique_ptr<Rank>> ranks;
+  const std::vector<std::uint64_t> ones(count, 1);
+  CallArguments call;
+  call.count = count;
+  call.dtype = Dtype::u64;
+  for (int i = 0; i < 3; ++i) {
+    auto& rank = *ranks.emplace_back(
+        new Rank{{network, i}, {*driver, i}, {*driver, i}, driver->allocate(i, count * 8), {}, {}});
+    rank.execution = std::make_unique<gpu::DeviceExecution>(
+        flatten(plan, i), plan.collective,
+        gpu::DeviceSeat{*driver, i, rank.ends, rank.control, rank.scratch});
+    rank.stream = driver->make_stream(i);
+    rank.stream->copy(rank.values->address(), reinterpret_cast<std::uintptr_t>(ones.data()),
+                      count * 8);
+  }
+  for (auto& rank : ranks) {
+    auto* const values = reinterpret_cast<std::byte*>(rank->values->address());
+    call.buffers = {values, values};
+    for (int k = 0; k < 10; ++k) {
+      ++call.digest;
+      rank->execution->launch(call, *rank->stream);
+    }
+    call.digest = 0;
+  }
+  for (auto& rank : ranks) {
+    std::vector<std::uint64_t> result(count);
+    rank->stream->copy(reinterpret_cast<std::uintptr_t>(result.data()), rank->values->address(),
+                       count * 8);
+    rank->stream->synchronize();
+    CHECK(rank->control.verdict() == 0);
+    CHECK(result == std::vector<std::uint64_t>(count, 59'049));  // 3^10
+  }
+}
+
+TEST_CASE("a kernel that waits for nobody ends when the host says so", "[executor][gpu]") {
+  const auto driver = gpus(2);
+  const Algorithm& algorithm = *find_algorithm(CollectiveKind::allreduce, "one-shot");
+  const Plan plan = test::plan_of(algorithm, 2, false);
+  DeviceJob job(plan, *driver, layout_of(algorithm, 1024));
+  const auto memory = driver->allocate(0, 64);
+  CallArguments call;
+  auto* const values = reinterpret_cast<std::byte*>(memory->address());
+  call.buffers = {values, values};
+  call.count = 16;
+  job.execution(0).launch(call, job.stream(0));
+  job.control(0).stop();
+  job.stream(0).synchronize();
+  CHECK(job.control(0).verdict() == gpu::Report::stopped);
+}
+
+TEST_CASE("memory that a device does not reach is refused before anything runs",
+          "[executor][gpu]") {
+  const auto driver = gpus(2);
+  const Algorithm& algorithm = *find_algorithm(CollectiveKind::allreduce, "one-shot");
+  const Plan plan = test::plan_of(algorithm, 2, false);
+  DeviceJob job(plan, *driver, layout_of(algorithm, 1024));
+  const auto elsewhere = driver->allocate(1, 64);
+  float on_host[16] = {};
+  CallArguments call;
+  call.count = 16;
+  for (void* buffer :
+       {reinterpret_cast<void*>(elsewhere->address()), static_cast<void*>(on_host)}) {
+    auto* const values = static_cast<std::byte*>(buffer);
+    call.buffers = {values, values};
+    CHECK_THROWS_WITH(job.execution(0).launch(call, job.stream(0)),
+                      Catch::Contains("the send buffer"));
+  }
+}
+
+TEST_CASE("a plan of more lanes than a device runs at once is refused", "[executor][gpu]") {
+  VirtualMachine machine = test::virtual_gpus(2);
+  machine.resident_blocks = 1;
+  const auto driver = make_virtual_driver(machine);
+  const Algorithm& algorithm = *find_algorithm(CollectiveKind::allreduce, "double-tree");
+  const Plan plan = test::plan_of(algorithm, 2, false);
+  CHECK_THROWS_WITH(DeviceJob(plan, *driver, layout_of(algorithm, 1024)),
+                    Catch::Contains("blocks at once"));
+}
+
+TEST_CASE("seeded delays of any block change no bit", "[executor][gpu]") {
+  std::uint64_t seed = 1;
+  for (const char* name : {"one-shot", "two-shot", "ring", "double-tree", "halving-doubling"}) {
+    const Algorithm& algorithm = *find_algorithm(CollectiveKind::allreduce, name);
+    const Plan plan = test::plan_of(algorithm, 4, false);
+    for (int i = 0; i < 10; ++i) {
+      const auto driver = gpus(4, ++seed);
+      DeviceJob job(plan, *driver, layout_of(algorithm, i % 2 == 0 ? 0 : 1024));
+      JobCall call;
+      for (std::size_t count : {7, 5000}) {
+        call.count = count;
+        call.seed = seed;
+        INFO(test::text(plan, call));
+        REQUIRE(job.run(call));
+      }
+    }
+  }
+}

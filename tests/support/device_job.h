@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstring>
+#include <map>
+#include <memory>
+#include <random>
+#include <tuple>
+#include <vector>
+
+#include "base/own_reduction.h"
+#include "executor/gpu/device_execution.h"
+#include "support/job.h"
+
+namespace khoro::test {
+
+/// Channels between ranks of this process over memory of their devices.
+class DeviceNetwork {
+ public:
+  DeviceNetwork(Driver& driver, std::vector<int> device_of_rank, const gpu::Layout& layout)
+      : driver_(driver), devices_(std::move(device_of_rank)), layout_(layout) {}
+
+  const gpu::Layout& layout() const { return layout_; }
+  gpu::End* end(int from, int to, std::uint8_t index, bool sends) {
+    Channel& channel = channels_[{from, to, index}];
+    if (!channel.of_receiver) open(channel, devices_[std::size_t(from)], devices_[std::size_t(to)]);
+    return sends ? channel.sender.there : channel.receiver.there;
+  }
+
+ private:
+  struct Placed {
+    std::unique_ptr<DeviceMemory> memory;
+    gpu::End* there = nullptr;
+  };
+  struct Channel {
+    std::unique_ptr<DeviceMemory> of_receiver, of_sender;
+    Placed sender, receiver;
+  };
+
+  std::byte* seen(int device, const DeviceMemory& memory) {
+    return reinterpret_cast<std::byte*>(driver_.in_kernels(device, memory.address()));
+  }
+  Placed place(int device, const Channel& channel) {
+    const gpu::End end =
+        gpu::end_at(layout_, seen(device, *channel.of_receiver), seen(device, *channel.of_sender));
+    Placed placed{driver_.allocate(device, sizeof end)};
+    const auto stream = driver_.make_stream(device);
+    stream->copy(placed.memory->address(), reinterpret_cast<std::uintptr_t>(&end), sizeof end);
+    stream->synchronize();
+    placed.there = reinterpret_cast<gpu::End*>(seen(device, *placed.memory));
+    return placed;
+  }
+  void open(Channel& channel, int from, int to) {
+    channel.of_receiver = driver_.allocate(to, layout_.receiver_bytes());
+    channel.of_sender = driver_.allocate(from, layout_.sender_bytes());
+    if (from != to) {
+      channel.of_receiver->allow(from);
+      channel.of_sender->allow(to);
+    }
+    channel.sender = place(from, channel);
+    channel.receiver = place(to, channel);
+  }
+
+  Driver& driver_;
+  std::vector<int> devices_;
+  gpu::Layout layout_;
+  std::map<std::tuple<int, int, std::uint8_t>, Channel> channels_;
+};
+
+class DeviceNetworkEnds final : public gpu::DeviceEnds {
+ public:
+  DeviceNetworkEnds(DeviceNetwork& network, int rank) : network_(network), rank_(rank) {}
+  const gpu::Layout& layout() const noexcept override { return network_.layout(); }
+  gpu::End* sender(int peer, std::uint8_t index) override {
+    return network_.end(rank_, peer, index, true);
+  }
+  gpu::End* receiver(int peer, std::uint8_t index) override {
+    return network_.end(peer, rank_, index, false);
+  }
+
+ private:
+  DeviceNetwork& network_;
+  int rank_;
+};
+
+/// All ranks of a plan on devices, in one process.
+class DeviceJob {
+ public:
+  /// The plan and the driver outlive it. Rank r has device r modulo their number.
+  DeviceJob(const Plan& plan, Driver& driver, const gpu::Layout& layout)
+      : plan_(plan), driver_(driver), network_(driver, devices_of(plan, driver), layout) {
+    for (int rank = 0; rank < plan.collective.ranks; ++rank) {
+      const int device = rank % driver.devices();
+      auto& made = *ranks_.emplace_back(std::make_unique<Rank>(network_, rank, driver, device));
+      made.execution = std::make_unique<gpu::DeviceExecution>(
+          flatten(plan, rank), plan.collective,
+          gpu::DeviceSeat{driver, device, made.ends, made.control, made.scratch});
+      made.stream = driver.make_stream(device);
+    }
+  }
+
+  /// Queues a call on all ranks.
+  void start(const JobCall& call) {
+    std::mt19937_64 random(call.seed);
+    buffers_.clear();
+    inputs_.clear();
+    for (auto& rank : ranks_) fill_elements(rank->own.factor.data(), 1, call.dtype, random);
+    for (std::size_t i = 0; i < ranks_.size(); ++i) {
+      JobBuffers& buffers = buffers_.emplace_back(plan_.collective, int(i), call);
+      const std::size_t bytes = buffers.input_bytes();
+      fill_elements(buffers.input(), bytes / find(call.dtype)->bytes, call.dtype, random);
+      inputs_.emplace_back(buffers.input(), buffers.input() + bytes);
+      buffers.remember();
+      launch(*ranks_[i], buffers, call);
+    }
+  }
+  /// Waits for all, and sees whether outputs are right and all else is as it was.
+  bool finish(const JobCall& call) {
+    for (std::size_t i = 0; i < ranks_.size(); ++i) {
+      Rank& rank = *ranks_[i];
+      const std::span<std::byte> all = buffers_[i].all();
+      rank.stream->copy(address(all.data()), rank.buffers->address(), all.size());
+      rank.stream->synchronize();
+      if (rank.control.verdict() != 0) return false;
+    }
+    return right(call);
+  }
+  bool run(const JobCall& call) {
+    start(call);
+    return finish(call);
+  }
+
+  gpu::ControlPage& control(int rank) { return ranks_[std::size_t(rank)]->control; }
+  DeviceStream& stream(int rank) { return *ranks_[std::size_t(rank)]->stream; }
+  gpu::DeviceExecution& execution(int rank) { return *ranks_[std::size_t(rank)]->execution; }
+
+ private:
+  struct Rank {
+    Rank(DeviceNetwork& network, int rank, Driver& driver, int on)
+        : device(on), ends(network, rank), control(driver, on), scratch(driver, on) {}
+    int device;
+    DeviceNetworkEnds ends;
+    gpu::ControlPage control;
+    gpu::DeviceScratch scratch;
+    std::unique_ptr<gpu::DeviceExecution> execution;
+    std::unique_ptr<DeviceMemory> buffers;
+    OwnReduction own;
+    std::unique_ptr<DeviceStream> stream;  // ends before what it uses
+  };
+
+  static std::vector<int> devices_of(const Plan& plan, const Driver& driver) {
+    std::vector<int> devices;
+    for (int rank = 0; rank < plan.collective.ranks; ++rank)
+      devices.push_back(rank % driver.devices());
+    return devices;
+  }
+  static DeviceAddress address(const void* memory) {
+    return reinterpret_cast<std::uintptr_t>(memory);
+  }
+
+  void launch(Rank& rank, JobBuffers& buffers, const JobCall& call) {
+    const std::span<std::byte> all = buffers.all();
+    rank.buffers = driver_.allocate(rank.device, all.size());
+    rank.stream->copy(rank.buffers->address(), address(all.data()), all.size());
+    const auto on_device = [&](const std::byte* data) {
+      return reinterpret_cast<std::byte*>(rank.buffers->address() + std::size_t(data - all.data()));
+    };
+    CallArguments arguments;
+    arguments.buffers = {on_device(buffers.input()), on_device(buffers.output())};
+    arguments.count = call.count;
+    arguments.dtype = call.dtype;
+    arguments.reduction = call.reduction;
+    arguments.digest = static_cast<std::uint32_t>(call.seed);
+    if (call.reduction == Reduction::premul) arguments.own = &rank.own;
+    rank.execution->launch(arguments, *rank.stream);
+  }
+
+  bool right(const JobCall& call) {
+    const Arithmetic arithmetic{call.dtype, call.reduction, Partials::dtype};
+    const Grid grid = grid_of(plan_, arithmetic, call.count, network_.layout().slot_bytes);
+    std::vector<Scalar> factors;
+    if (call.reduction == Reduction::premul)
+      for (auto& rank : ranks_)
+        std::copy(rank->own.factor.begin(), rank->own.factor.end(),
+                  factors.emplace_back().bytes.begin());
+    Oracle oracle(plan_, arithmetic, grid, inputs_, factors);
+    for (int rank = 0; rank < plan_.collective.ranks; ++rank) {
+      JobBuffers& buffers = buffers_[std::size_t(rank)];
+      if (!oracle.matches(rank, buffers.output()) || !buffers.rest_intact()) return false;
+    }
+    return true;
+  }
+
+  const Plan& plan_;
+  Driver& driver_;
+  DeviceNetwork network_;
+  std::vector<JobBuffers> buffers_;
+  std::vector<std::vector<std::byte>> inputs_;
+  std::vector<std::unique_ptr<Rank>> ranks_;
+};
+
+}  // namespace khoro::test
