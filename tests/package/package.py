@@ -99,7 +99,8 @@ def cmake():
 
     def use(installed, folder):
         source, build = foreign("cmake", folder), folder / "build"
-        run("cmake", "-S", source, "-B", build, f"-DCMAKE_PREFIX_PATH={installed.root}")
+        run("cmake", "-G", "Ninja", "-S", source, "-B", build,
+            f"-DCMAKE_PREFIX_PATH={installed.root}")
         run("cmake", "--build", build)
         installed.check(*(build / name for name in ("sum", "sum_static", "names", "names_static")))
 
