@@ -54,7 +54,8 @@ inline void play_cases(Living living, const std::vector<Case>& cases) {
   for (const Case& what : cases)
     by_communicator[{what.ranks, settings_of(what, case_settings)}].push_back(what);
   REQUIRE_FALSE(by_communicator.empty());
-  for (const auto& [communicator, played] : by_communicator) {
+  for (const auto& [communicator, cases_of_it] : by_communicator) {
+    const std::vector<Case>& played = cases_of_it;  // lambdas of clang take no structured binding
     std::vector<std::unique_ptr<Expectation>> expected;
     for (const Case& what : played)
       expected.push_back(std::make_unique<Expectation>(what, book, pools));
