@@ -326,6 +326,10 @@ class Topo(unittest.TestCase):
         path.write_bytes(path.read_bytes()[:512])
         self.assertIn("cut off after byte 512", self.topo("lint", path, status=1))
 
+    def test_a_text_is_no_archive_for_its_name(self):
+        for name in ("x.target.xml", "x.tar-old.xml"):
+            self.assertEqual(self.topo("lint", self.file(machine(), name)), "")
+
     def test_a_capture_without_proc_says_once_what_is_not_known(self):
         path = self.archive("a.tar", {"sys/devices/system/node/node0/cpulist": b"0-3",
                                       "sys/devices/system/node/node1/cpulist": b"4-7"})

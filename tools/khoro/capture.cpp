@@ -33,6 +33,9 @@ class Archive {
     if (file_) opened_ = archive_read_open(archive_.get(), this, nullptr, &more, nullptr);
   }
 
+  Archive(const Archive&) = delete;
+  Archive& operator=(const Archive&) = delete;
+
   /// Whether it is one, sound or not: what is no archive may be a text.
   bool is_one() {
     if (!file_) return false;
@@ -40,7 +43,7 @@ class Archive {
     // A text passes no filter but the one that changes nothing; of what cannot be decompressed none
     // is left.
     const bool compressed = archive_filter_count(archive_.get()) != 1;
-    return compressed || path_.find(".tar", path_.rfind('/') + 1) != path_.npos;
+    return compressed || path_.ends_with(".tar");
   }
 
   /// False at the end.
@@ -76,8 +79,9 @@ class Archive {
     const std::size_t got = std::fread(from.part_.data(), 1, from.part_.size(), from.file_.get());
     *part = from.part_.data();
     from.bytes_ += got;
-    from.ended_ = got == 0;
-    return std::ferror(from.file_.get()) ? -1 : static_cast<la_ssize_t>(got);
+    const bool failed = std::ferror(from.file_.get()) != 0;
+    from.ended_ = got == 0 && !failed;
+    return failed ? -1 : static_cast<la_ssize_t>(got);
   }
 
   [[noreturn]] void refuse() const {
