@@ -28,9 +28,13 @@ class Order {
   explicit Order(const Topology& topology)
       : topology_(topology),
         leaving_(links_leaving(topology)),
+        touching_(topology.sites.size()),
         order_(topology.sites.size()),
         rank_(topology.sites.size()) {
     std::iota(order_.begin(), order_.end(), 0);
+    for (std::size_t i = 0; i < topology.links.size(); ++i)
+      for (const int end : {topology.links[i].from, topology.links[i].to})
+        touching_[at(end)].push_back(static_cast<int>(i));
   }
 
   std::vector<int> find() {
@@ -52,16 +56,20 @@ class Order {
   /// Puts the first of several sites of one rank before the others; false where it makes no
   /// difference which of them that is.
   bool choose();
-  /// What a link leads to.
-  std::tuple<int, LinkKind, int, double> end_of(int link) const {
-    const Link& leaving = topology_.links[at(link)];
-    return {rank_[at(leaving.to)], leaving.kind, leaving.count, leaving.bytes_per_second};
+  using End = std::tuple<int, bool, LinkKind, int, double>;
+  /// What a link of a site joins it to, and whether it leads there.
+  End end_of(int number, int site) const {
+    const Link& link = topology_.links[at(number)];
+    const bool leaves = link.from == site;
+    const int other = leaves ? link.to : link.from;
+    return {rank_[at(other)], leaves, link.kind, link.count, link.bytes_per_second};
   }
   /// Whether both are joined to the very same sites.
   bool are_twins(int one, int other) const;
 
   const Topology& topology_;
   std::vector<std::vector<int>> leaving_;
+  std::vector<std::vector<int>> touching_;  // links of a site, in both directions
   std::vector<int> order_;
   std::vector<int> rank_;  // by site
   int ranks_ = 0;          // how many different ones
@@ -103,14 +111,14 @@ void Order::sort_by(const Keys& keys) {
 }
 
 void Order::refine() {
-  using Ends = std::vector<std::tuple<int, LinkKind, int, double>>;
+  using Ends = std::vector<End>;
   while (looks_ < most_looks && ranks_ < static_cast<int>(order_.size())) {
     looks_ += static_cast<long>(order_.size() + topology_.links.size());
     const int before = ranks_;
     std::vector<std::pair<int, Ends>> keys;
     for (std::size_t site = 0; site < rank_.size(); ++site) {
       Ends ends;
-      for (const int link : leaving_[site]) ends.push_back(end_of(link));
+      for (const int link : touching_[site]) ends.push_back(end_of(link, static_cast<int>(site)));
       std::sort(ends.begin(), ends.end());
       keys.emplace_back(rank_[site], std::move(ends));
     }
@@ -121,8 +129,12 @@ void Order::refine() {
 
 bool Order::are_twins(int one, int other) const {
   const auto ends = [&](int site) {
-    std::vector<int> ends;
-    for (const int link : leaving_[at(site)]) ends.push_back(topology_.links[at(link)].to);
+    std::vector<std::pair<int, bool>> ends;
+    for (const int number : touching_[at(site)]) {
+      const Link& link = topology_.links[at(number)];
+      const bool leaves = link.from == site;
+      ends.emplace_back(leaves ? link.to : link.from, leaves);
+    }
     std::sort(ends.begin(), ends.end());
     return ends;
   };

@@ -96,6 +96,20 @@ TEST_CASE("sites of which all is known alike are told apart by what they are joi
   check_any_order(machine);
 }
 
+TEST_CASE("sites are told apart by what leads to them, too", "[topology]") {
+  Topology machine;
+  const int cpu = machine.add(cpu_site(0));
+  const int one = machine.add(bridge_site("0000:04:00.0"));
+  machine.sites.back().name += " one";
+  const int other = machine.add(bridge_site("0000:04:00.0"));
+  machine.sites.back().name += " other";
+  const int gpu = machine.add(gpu_site(0, "0000:05:00.0"));
+  for (const int bridge : {one, other}) machine.connect(bridge, cpu, {.kind = LinkKind::pci});
+  machine.connect(gpu, cpu, {.kind = LinkKind::pci});
+  machine.links.push_back({gpu, one, LinkKind::pci, 1, 0, 0});
+  check_any_order(machine);
+}
+
 TEST_CASE("a fabric of several machines is part of the first of them", "[topology]") {
   for (const int first : {0, 1}) {
     Topology machine;
