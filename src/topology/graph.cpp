@@ -42,6 +42,7 @@ class Builder {
   void add_edges();
   std::string rail_of(const Link& link) const;
   int vertex_of(int site, const Link& link) const;
+  bool leads_one_way(int vertex) const;
   bool shorten(int vertex);
   Graph without_rest() const;
   void number_parts(Graph& graph) const;
@@ -173,9 +174,24 @@ void Builder::add_edges() {
     for (int end : {edges_[at(i)].from, edges_[at(i)].to}) touching_[at(end)].push_back(i);
 }
 
+/// Whether data can only enter, or only leave.
+bool Builder::leads_one_way(int vertex) const {
+  bool in = false, out = false;
+  for (int i : touching_[at(vertex)]) {
+    const Graph::Edge& edge = edges_[at(i)];
+    if (edge.capacity > 0) (edge.from == vertex ? out : in) = true;
+  }
+  return in != out;
+}
+
 /// Takes a relay away that leads nowhere, or between two vertices only, but no network between two
 /// machines. True if it did.
 bool Builder::shorten(int vertex) {
+  if (leads_one_way(vertex)) {
+    for (int i : touching_[at(vertex)]) edges_[at(i)].capacity = 0;
+    touching_[at(vertex)].clear();
+    return true;
+  }
   std::array<std::vector<int>, 2> in, out;  // by neighbour
   std::vector<int> neighbours;
   for (int i : touching_[at(vertex)]) {
@@ -235,7 +251,7 @@ Graph Builder::without_rest() const {
   return graph;
 }
 
-/// Relays from which no GPU is reached are in no part: there is nothing that they could relay.
+/// Relays that no GPU reaches are in no part: there is nothing that they could relay.
 void Builder::number_parts(Graph& graph) const {
   graph.part.assign(graph.sites.size(), -1);
   int parts = 0;

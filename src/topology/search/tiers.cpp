@@ -22,7 +22,7 @@ constexpr int most_ordered = 64;  // parts for which an order is searched for
 /// Of what a GPU has: shares that differ by less are one.
 constexpr double close = 1e-4;
 /// Of all trees together: more would take too much memory.
-constexpr std::size_t most_hops = 4'000'000;
+constexpr std::size_t most_hops = 16'000'000;
 
 /// From a part to the next: which gates some of the data takes, out of the one and into the other.
 struct Track {
@@ -120,6 +120,7 @@ class Tiers {
   bool find_order();
   double slowest(const std::vector<int>& order);
   void spread_in(std::size_t i);
+  /// With a tree from each GPU alone where more would have more hops than there may be.
   std::vector<Channel> channels();
   std::vector<double> ends_of_shares(std::size_t origin);
   void add_ends_within(double first, double last, const std::vector<Spread::Tree>& trees,
@@ -135,6 +136,7 @@ class Tiers {
   std::vector<int> order_;
   double share_ = 0;                          // bytes per second from each GPU, as networks allow
   double scale_ = 1;                          // as links of parts allow
+  bool one_each_ = false;                     // a tree from each GPU: more would be too many
   std::map<int, std::vector<Gate>> gates_;    // by kind
   std::map<int, std::map<int, Side>> sides_;  // by kind, by network
   std::map<std::pair<int, int>, Crossings> crossings_;
@@ -230,6 +232,10 @@ void Tiers::add_ends_within(double first, double last, const std::vector<Spread:
 std::vector<double> Tiers::ends_of_shares(std::size_t origin) {
   const int gpus = part(origin).graph.gpus;
   std::vector<double> ends;
+  if (one_each_) {
+    for (int gpu = 1; gpu <= gpus; ++gpu) ends.push_back(static_cast<double>(gpu) / gpus);
+    return ends;
+  }
   for (int gpu = 0; gpu < gpus; ++gpu)
     add_ends_within(static_cast<double>(gpu) / gpus, (gpu + 1.0) / gpus,
                     spreads_.at(place(origin)).trees[at(gpu)], ends);
@@ -313,7 +319,7 @@ Channel Tiers::channel(std::size_t origin, double place) {
 }
 
 std::vector<Channel> Tiers::channels() {
-  std::vector<Channel> channels;
+  std::vector<Channel> found;
   std::size_t hops = 0;
   for (std::size_t origin = 0; origin < order_.size(); ++origin) {
     double before = 0;
@@ -321,17 +327,18 @@ std::vector<Channel> Tiers::channels() {
       Channel made = channel(origin, (before + end) / 2);
       made.bytes_per_second = share_ * scale_ * part(origin).graph.gpus * (end - before);
       before = end;
-      if ((hops += made.hops.size()) > most_hops) return {};
-      const auto same = std::find_if(channels.rbegin(), channels.rend(), [&](const Channel& other) {
+      if ((hops += made.hops.size()) > most_hops)
+        return std::exchange(one_each_, true) ? std::vector<Channel>() : channels();
+      const auto same = std::find_if(found.rbegin(), found.rend(), [&](const Channel& other) {
         return other.root != made.root || other.hops == made.hops;
       });
-      if (same != channels.rend() && same->root == made.root)
+      if (same != found.rend() && same->root == made.root)
         same->bytes_per_second += made.bytes_per_second;
       else
-        channels.push_back(std::move(made));
+        found.push_back(std::move(made));
     }
   }
-  return channels;
+  return found;
 }
 
 }  // namespace
