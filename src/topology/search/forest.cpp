@@ -15,6 +15,8 @@
 namespace khoro {
 namespace {
 
+__extension__ typedef __int128 Wide;  // of products of capacities
+
 constexpr double close = 0.98;  // of the bound: more trees would cost more than they gain
 
 /// The rate of one tree: a capacity in so many parts.
@@ -75,8 +77,10 @@ std::vector<std::int64_t> ForestSearch::both_ways(const Graph& graph) {
 /// How many trees fit through each edge; more than all are of no use.
 std::vector<std::int64_t> ForestSearch::units(Rate rate, int trees) const {
   std::vector<std::int64_t> units;
-  for (std::int64_t capacity : capacities_)
-    units.push_back(std::min<std::int64_t>(capacity * rate.parts / rate.capacity, trees * sum_));
+  for (std::int64_t capacity : capacities_) {
+    const Wide most = Wide{capacity} * rate.parts / rate.capacity;
+    units.push_back(static_cast<std::int64_t>(std::min<Wide>(most, trees * sum_)));
+  }
   return units;
 }
 
