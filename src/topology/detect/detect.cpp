@@ -105,7 +105,7 @@ void Detection::describe_cpus() {
     const std::string value(line.substr(colon + 2));
     if (key == "vendor_id") facts.try_emplace("vendor", value), facts["arch"] = "x86_64";
     if (key == "cpu family") facts.try_emplace("familyid", value);
-    if (key == "model" && value.find_first_not_of("0123456789") == value.npos)
+    if (key == "model" && !value.empty() && value.find_first_not_of("0123456789") == value.npos)
       facts.try_emplace("modelid", value);
     if (key == "CPU implementer") facts["arch"] = "arm64";
     if (key == "cpu" && value.starts_with("POWER")) facts["arch"] = "ppc64";
