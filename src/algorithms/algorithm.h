@@ -67,6 +67,9 @@ std::span<const Algorithm* const> algorithms() noexcept;
 /// Null if the collective has no algorithm of that name.
 const Algorithm* find_algorithm(CollectiveKind collective, std::string_view name) noexcept;
 
+/// What makes the programs of the ranks, by whichever of the two the algorithm has.
+Programs programs_of(const Algorithm& algorithm, const Collective& collective,
+                     const Topology& topology, const Shape& shape);
 /// The plan of an algorithm, all ranks, nothing built yet. Throws invalid_argument if the
 /// collective is not the algorithm's, has no such root, or is of another size than the topology.
 Plan make_plan(const Algorithm& algorithm, const Collective& collective, const Topology& topology,

@@ -60,7 +60,7 @@ std::optional<Step> renamed(const Part& part, const Step& step) {
 
 Lane lane_of(Part part) {
   const Topology topology = Topology::one_machine(part.collective.ranks);
-  Program program = part.algorithm.program(part.collective, topology, Shape{}, part.number);
+  Program program = programs_of(part.algorithm, part.collective, topology, Shape{})(part.number);
   while (const Step* step = program.lanes.at(0).next())
     if (std::optional<Step> moved = renamed(part, *step)) co_yield std::move(*moved);
 }

@@ -87,14 +87,6 @@ void check(const Algorithm& algorithm, const Collective& collective, const Topol
     refuse(fmt::format("root {}: must be 0..{}", collective.root, collective.ranks - 1));
 }
 
-Programs programs_of(const Algorithm& algorithm, const Collective& collective,
-                     const Topology& topology, const Shape& shape) {
-  if (algorithm.programs) return algorithm.programs(collective, topology, shape);
-  return [program = algorithm.program, collective, topology, shape](int rank) {
-    return program(collective, topology, shape, rank);
-  };
-}
-
 }  // namespace
 
 std::span<const Algorithm* const> algorithms() noexcept { return rows; }
@@ -103,6 +95,14 @@ const Algorithm* find_algorithm(CollectiveKind collective, std::string_view name
   for (const Algorithm* row : rows)
     if (row->collective == collective && row->name == name) return row;
   return nullptr;
+}
+
+Programs programs_of(const Algorithm& algorithm, const Collective& collective,
+                     const Topology& topology, const Shape& shape) {
+  if (algorithm.programs) return algorithm.programs(collective, topology, shape);
+  return [program = algorithm.program, collective, topology, shape](int rank) {
+    return program(collective, topology, shape, rank);
+  };
 }
 
 Plan make_plan(const Algorithm& algorithm, const Collective& collective, const Topology& topology,
