@@ -240,7 +240,7 @@ void add_topo_plan(CLI::App& topo) {
   add_file(*command, options->file);
   add_gpus(*command, options->gpus);
   command->add_option("--nodes", options->nodes, "so many machines like this one, over their NICs")
-      ->check(CLI::Range(1, 64))
+      ->check(CLI::Range(1, 128))
       ->type_name("N");
   command
       ->add_option("--simulate", options->simulated_bytes,
