@@ -65,8 +65,9 @@ class PinnedMemory {
   virtual DeviceAddress address() const noexcept = 0;
 };
 
-/// Kernels as a driver takes them: machine code for GPUs, and functions for virtual ones.
 class VirtualBlock;
+
+/// Kernels as a driver takes them: machine code for GPUs, and functions for virtual ones.
 struct KernelImage {
   /// What a thread of a block does: `arguments` lie where they stay until the kernel has ended.
   using Function = void (*)(const void* arguments, VirtualBlock& block);

@@ -238,7 +238,7 @@ TEST_CASE("whichever call of CUDA fails, nothing is left behind", "[device]") {
       fail_at(0);
       if (seen == Code::success) ++quiet;
       CHECK(open() == 0);
-      REQUIRE(test::open_things("fake-cuda") == before);
+      REQUIRE(test::closed_again("fake-cuda", before));
     }
     // Those of things that end.
     CHECK(quiet < all / 3);

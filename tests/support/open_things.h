@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -15,7 +16,6 @@ struct OpenThings {
   int descriptors = 0;
   int threads = 0;
   int mappings = 0;
-  friend bool operator==(const OpenThings&, const OpenThings&) = default;
 };
 
 inline OpenThings open_things(const std::string& label) {
@@ -27,6 +27,18 @@ inline OpenThings open_things(const std::string& label) {
   for (std::string line; std::getline(maps, line);)
     if (line.find(label) != std::string::npos) ++things.mappings;
   return things;
+}
+
+/// Whether no more is open than `before`. Threads that were joined are listed a little longer.
+inline bool closed_again(const std::string& label, const OpenThings& before) {
+  for (int look = 0; look < 10'000; ++look) {
+    const OpenThings now = open_things(label);
+    if (now.descriptors == before.descriptors && now.mappings == before.mappings &&
+        now.threads <= before.threads)
+      return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return false;
 }
 
 }  // namespace khoro::test

@@ -149,6 +149,7 @@ bool Stream::idle() const {
     idle = result != CUDA_ERROR_NOT_READY;
     if (idle) api.check(result, "ask for work of GPU {}", gpu_.number());
   });
+  failure_->check();
   return idle;
 }
 

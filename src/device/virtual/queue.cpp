@@ -28,9 +28,11 @@ void Queue::add(Entry entry) {
 }
 
 bool Queue::idle() const {
-  failure_.check();
-  const std::lock_guard lock(mutex_);
-  return entries_.empty();
+  std::unique_lock lock(mutex_);
+  const bool idle = entries_.empty();
+  lock.unlock();
+  failure_.check();  // afterwards: what ended last may have failed
+  return idle;
 }
 
 void Queue::synchronize() const {
