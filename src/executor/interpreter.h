@@ -21,8 +21,7 @@
 //   lends_from(buffer), lends(), lent(data, bytes)       references, and those not yet returned
 //   may_lend(port, move, bytes), lend(port, head, data)
 //   offer(port, window, stage, tile), oldest_window(port), window_taken(port)
-//   grain(), fold(...)                           the arithmetic: of a member, or (FoldsByTeam) of
-//   all
+//   grain(), fold(...)                           the arithmetic, of a member or a whole team
 // The leader of the team calls all but these two, which any member may. An engine may
 // (MovesWithTeam) have before_move() and after_move(), which all members call around the move of a
 // step that fires, and robbed(): what the step has read did not come.

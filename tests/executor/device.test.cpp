@@ -103,12 +103,13 @@ TEST_CASE("calls are queued on a stream before the ones before have ended", "[ex
     rank->stream->copy(reinterpret_cast<std::uintptr_t>(result.data()), rank->values->address(),
                        count * 8);
     rank->stream->synchronize();
-    CHECK(rank->control.verdict() == 0);
+    CHECK(rank->control.report().failure == 0);
     CHECK(result == std::vector<std::uint64_t>(count, 59'049));  // 3^10
   }
 }
 
-TEST_CASE("a kernel that waits for nobody ends when the host says so", "[executor][gpu]") {
+TEST_CASE("kernels that wait for a rank that never comes end when the host says so",
+          "[executor][gpu]") {
   const auto driver = gpus(2);
   const Algorithm& algorithm = *find_algorithm(CollectiveKind::allreduce, "one-shot");
   const Plan plan = test::plan_of(algorithm, 2, false);
@@ -118,10 +119,14 @@ TEST_CASE("a kernel that waits for nobody ends when the host says so", "[executo
   auto* const values = reinterpret_cast<std::byte*>(memory->address());
   call.buffers = {values, values};
   call.count = 16;
-  job.execution(0).launch(call, job.stream(0));
+  for (std::uint32_t digest : {1, 2}) {
+    call.digest = digest;
+    job.execution(0).launch(call, job.stream(0));
+  }
   job.control(0).stop();
   job.stream(0).synchronize();
-  CHECK(job.control(0).verdict() == gpu::Report::stopped);
+  CHECK(job.control(0).report().stopped != 0);
+  CHECK(job.control(0).report().failure == 0);
 }
 
 TEST_CASE("memory that a device does not reach is refused before anything runs",
@@ -130,16 +135,20 @@ TEST_CASE("memory that a device does not reach is refused before anything runs",
   const Algorithm& algorithm = *find_algorithm(CollectiveKind::allreduce, "one-shot");
   const Plan plan = test::plan_of(algorithm, 2, false);
   DeviceJob job(plan, *driver, layout_of(algorithm, 1024));
-  const auto elsewhere = driver->allocate(1, 64);
+  const auto here = driver->allocate(0, 64), elsewhere = driver->allocate(1, 64);
   float on_host[16] = {};
   CallArguments call;
   call.count = 16;
   for (void* buffer :
        {reinterpret_cast<void*>(elsewhere->address()), static_cast<void*>(on_host)}) {
-    auto* const values = static_cast<std::byte*>(buffer);
-    call.buffers = {values, values};
+    auto* const bad = static_cast<std::byte*>(buffer);
+    auto* const good = reinterpret_cast<std::byte*>(here->address());
+    call.buffers = {bad, good};
     CHECK_THROWS_WITH(job.execution(0).launch(call, job.stream(0)),
                       Catch::Contains("the send buffer"));
+    call.buffers = {good, bad};
+    CHECK_THROWS_WITH(job.execution(0).launch(call, job.stream(0)),
+                      Catch::Contains("the receive buffer"));
   }
 }
 

@@ -114,7 +114,8 @@ TEST_CASE("a kernel ends when the host wants it to", "[executor][gpu]") {
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   publish_alone(job.stop, 1u);
   stuck.join();
-  CHECK(job.verdict(0) == gpu::Report::stopped);
+  CHECK(job.report(0).stopped != 0);
+  CHECK(job.report(0).failure == 0);
 }
 
 TEST_CASE("a kernel tells a message of another call", "[executor][gpu]") {
@@ -124,5 +125,7 @@ TEST_CASE("a kernel tells a message of another call", "[executor][gpu]") {
   job.digest_of_rank_0 = 1;
   JobCall call;
   call.count = 10;
-  CHECK_FALSE(job.run(call));
+  CHECK_FALSE(job.run_threads(call, 1));
+  for (int rank : {0, 1})
+    CHECK(job.report(rank).failure == 1 + static_cast<std::uint32_t>(Status::mismatch));
 }

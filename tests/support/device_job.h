@@ -121,7 +121,9 @@ class DeviceJob {
       const std::span<std::byte> all = buffers_[i].all();
       rank.stream->copy(address(all.data()), rank.buffers->address(), all.size());
       rank.stream->synchronize();
-      if (rank.control.verdict() != 0) return false;
+      if (rank.control.report().failure == 0 && rank.control.report().stopped == 0) continue;
+      for (auto& each : ranks_) each->control.stop();  // who waits for it waits no longer
+      return false;
     }
     return right(call);
   }

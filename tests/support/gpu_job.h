@@ -108,7 +108,7 @@ class GpuJob {
 
   /// What the host writes and reads while kernels run.
   std::uint32_t stop = 0;
-  std::uint32_t verdict(int rank) const { return ranks_[std::size_t(rank)].report.verdict; }
+  const gpu::Report& report(int rank) const { return ranks_[std::size_t(rank)].report; }
   /// Added to that of rank 0, so that it makes another call.
   std::uint32_t digest_of_rank_0 = 0;
 
@@ -159,7 +159,7 @@ class GpuJob {
     const Grid grid = grid_of(plan_, arithmetic, call.count, layout_.slot_bytes);
     std::vector<Scalar> factors;
     for (Rank& rank : ranks_) {
-      if (rank.report.verdict != 0) return false;
+      if (rank.report.failure != 0 || rank.report.stopped != 0) return false;
       if (call.reduction != Reduction::premul) continue;
       std::copy(rank.own.factor.begin(), rank.own.factor.end(),
                 factors.emplace_back().bytes.begin());

@@ -56,12 +56,12 @@ print("\n".join(lines))
 pathlib.Path(assembly).write_text(f"""/* SPDX-License-Identifier: Apache-2.0 */
 .section .rodata
 .balign 64
-.globl khoro_kernel_code
-.hidden khoro_kernel_code
-khoro_kernel_code:
+.globl kernel_code_begin
+.hidden kernel_code_begin
+kernel_code_begin:
 .incbin "{os.path.abspath(code)}"
-.globl khoro_kernel_code_end
-.hidden khoro_kernel_code_end
-khoro_kernel_code_end:
+.globl kernel_code_end
+.hidden kernel_code_end
+kernel_code_end:
 .section .note.GNU-stack,"",@progbits
 """)

@@ -23,7 +23,5 @@ struct Block {
 extern "C" __global__ void __launch_bounds__(khoro::gpu::threads_of_block)
     khoro_run_lanes(const __grid_constant__ khoro::gpu::Work work) {
   extern __shared__ __align__(16) std::byte memory[];
-  std::uint32_t number = blockIdx.x;
-  const khoro::gpu::Call& call = work.call_of(number);
-  khoro::gpu::run_lane(Block{}, call, number, memory);
+  khoro::gpu::run_lane(Block{}, work.call, blockIdx.x, memory);
 }

@@ -60,9 +60,8 @@ struct Program {
 
 /// Where a kernel says how it went, in memory that the host reads.
 struct Report {
-  static constexpr std::uint32_t stopped = 255;
-  /// 0 while all is well; else `stopped`, or 1 more than the Status of a lane that failed.
-  std::uint32_t verdict = 0;
+  std::uint32_t failure = 0;  // 1 more than the Status of a lane that failed; 0: none has
+  std::uint32_t stopped = 0;  // not 0: a lane ended because the host, or a failure, wanted it
 };
 
 /// A call of a program.

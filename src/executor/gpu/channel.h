@@ -13,8 +13,8 @@
 
 namespace khoro::gpu {
 
-/// What stands before a message. Each word carries the message's number, so that it is whole when
-/// both do, in whatever order they come. A slot holds message k or k - D, so numbers never alias.
+/// What stands before a message. Each word carries the message's number, the first of them is
+/// written last. A slot holds message k or k - D, so numbers never alias.
 struct alignas(16) Head {
   std::uint64_t first;   // number and digest
   std::uint64_t second;  // number and Meta

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <span>
 #include <utility>
 
@@ -50,17 +51,17 @@ ControlPage::~ControlPage() {
 
 void ControlPage::stop() noexcept { khoro::publish(here_->stop, 1u); }
 
-std::uint32_t ControlPage::verdict() const noexcept {
-  return khoro::observe(here_->report.verdict);
+Report ControlPage::report() const noexcept {
+  return {khoro::observe(here_->report.failure), khoro::observe(here_->report.stopped)};
 }
 
 std::byte* DeviceScratch::at_least(std::uint64_t bytes) {
+  if (bytes == 0) return nullptr;
   if (memory_.empty() || memory_.back()->bytes() < bytes) {
     // Twice as much as before at least, so that all that was grown out of is less than what is
     // used.
     const std::uint64_t last = memory_.empty() ? 0 : memory_.back()->bytes();
-    memory_.push_back(driver_.allocate(device_, std::max({bytes, 2 * last, std::uint64_t{1}})));
-    held_ += memory_.back()->bytes();
+    memory_.push_back(driver_.allocate(device_, std::max(bytes, 2 * last)));
   }
   return at<std::byte>(driver_.in_kernels(device_, memory_.back()->address()));
 }
@@ -98,11 +99,14 @@ std::byte* DeviceExecution::in_kernels(const void* buffer, const char* name) con
   try {
     return at<std::byte>(seat_.driver.in_kernels(seat_.device, address_of(buffer)));
   } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("the {} buffer: {}", name, error.what()));
+    throw Error(Code::invalid_argument, fmt::format("the {} buffer: {}", name, error.what()));
   }
 }
 
 void DeviceExecution::launch(const CallArguments& call, DeviceStream& stream) {
+  if (call.reduction == Reduction::user || call.blocks)
+    throw Error(Code::invalid_usage,
+                "kernels run neither functions of callers nor blocks of unequal lengths");
   const CallShape shape =
       shape_of(image_, collective_, call, seat_.partials, seat_.ends.layout().slot_bytes);
   if (shape.grid.tiles() == 0) return;
@@ -115,7 +119,7 @@ void DeviceExecution::launch(const CallArguments& call, DeviceStream& stream) {
   memory.stop = seat_.control.stop_in_kernels();
   memory.report = seat_.control.report_in_kernels();
   Work work;
-  work.alone = make_call(program_, shape, call, seat_.partials, memory);
+  work.call = make_call(program_, shape, call, seat_.partials, memory);
   Launch launch;
   launch.kernel = kernel_;
   launch.blocks = static_cast<int>(image_.lanes.size());

@@ -23,8 +23,7 @@ class ControlPage {
 
   /// Has all kernels of the rank end soon, those that are queued too.
   void stop() noexcept;
-  /// See Report.
-  std::uint32_t verdict() const noexcept;
+  Report report() const noexcept;
 
   std::uint32_t* stop_in_kernels() const noexcept { return &there_->stop; }
   Report* report_in_kernels() const noexcept { return &there_->report; }
@@ -47,12 +46,10 @@ class DeviceScratch {
   /// So many bytes at least, as kernels see them. What was there before stays until this is
   /// destroyed, for calls that are queued. Throws `Error`.
   std::byte* at_least(std::uint64_t bytes);
-  std::uint64_t bytes() const noexcept { return held_; }
 
  private:
   Driver& driver_;
   int device_;
-  std::uint64_t held_ = 0;
   std::vector<std::unique_ptr<DeviceMemory>> memory_;  // the last one is in use
 };
 
@@ -83,11 +80,15 @@ class DeviceExecution {
   /// Opens every port of the image. Throws `Error`: invalid_argument as Execution does, and
   /// invalid_usage where the device cannot run all lanes at once.
   DeviceExecution(Image image, const Collective& collective, const DeviceSeat& seat);
+  DeviceExecution(const DeviceExecution&) = delete;
+  DeviceExecution& operator=(const DeviceExecution&) = delete;
 
   const Image& image() const noexcept { return image_; }
   /// Queues a call; the buffers are the device's until the stream has done it. Calls of a rank are
   /// done in the order in which they are queued, on whatever streams, which is for the caller to
-  /// see to. Throws `Error`: invalid_argument for memory that the device does not reach.
+  /// see to. It may block when it is the first that needs so much scratch. Throws `Error`:
+  /// invalid_argument for memory that the device does not reach, invalid_usage for a call that no
+  /// kernel can run.
   void launch(const CallArguments& call, DeviceStream& stream);
 
  private:

@@ -30,8 +30,10 @@ class Engine {
   KHORO_HD bool skips(std::uint32_t, std::uint64_t) const noexcept { return false; }
   KHORO_HD void fail(Status status) noexcept { status_ = status; }
   KHORO_HD Status status() const noexcept { return status_; }
-  /// Whether the host wants the kernel to end.
-  KHORO_HD bool stopped() const noexcept { return observe_alone(*call_.stop) != 0; }
+  /// Whether the host wants the kernel to end, or a lane of the rank has failed.
+  KHORO_HD bool stopped() const noexcept {
+    return observe_alone(*call_.stop) != 0 || observe_alone(call_.report->failure) != 0;
+  }
 
   KHORO_HD unsigned shift(Form form) const noexcept { return call_.shifts[static_cast<int>(form)]; }
   KHORO_HD Form carry_form() const noexcept { return call_.carry_form; }

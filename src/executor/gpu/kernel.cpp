@@ -3,23 +3,23 @@
 
 #include <array>
 
+#include "device/control_word.h"
 #include "device/virtual/block.h"
 #include "executor/gpu/run_lane.h"
 #include "executor/gpu/work.h"
 
 #ifdef KHORO_KERNEL_CODE
 // Defined where the machine code is embedded.
-extern "C" const std::byte khoro_kernel_code[];
-extern "C" const std::byte khoro_kernel_code_end[];
+extern "C" const std::byte kernel_code_begin[];
+extern "C" const std::byte kernel_code_end[];
 #endif
 
 namespace khoro::gpu {
 namespace {
 
 void run_on_virtual(const void* arguments, VirtualBlock& block) {
-  std::uint32_t number = block.block();
-  const Call& call = static_cast<const Work*>(arguments)->call_of(number);
-  run_lane(block, call, number, block.shared());
+  const DefaultControlWord standard;  // as kernels of GPUs have it
+  run_lane(block, static_cast<const Work*>(arguments)->call, block.block(), block.shared());
 }
 
 constexpr std::array functions{KernelImage::Entry{kernel_name, run_on_virtual}};
@@ -28,7 +28,7 @@ constexpr std::array functions{KernelImage::Entry{kernel_name, run_on_virtual}};
 
 const KernelImage& kernel_image() noexcept {
 #ifdef KHORO_KERNEL_CODE
-  static const KernelImage image{{khoro_kernel_code, khoro_kernel_code_end}, functions};
+  static const KernelImage image{{kernel_code_begin, kernel_code_end}, functions};
 #else
   static const KernelImage image{{}, functions};
 #endif

@@ -70,17 +70,22 @@ KHORO_HD void run_lane(const Team& team, const Call& call, std::uint32_t number,
   auto& block = *std::launder(reinterpret_cast<BlockMemory*>(memory));
   constexpr unsigned looks_between = 64;
   Progress progress = Progress::moved;
-  for (unsigned looks = 0; progress == Progress::moved || progress == Progress::waiting;) {
+  for (unsigned looks = 0; progress == Progress::moved || progress == Progress::waiting; ++looks) {
+    // Before all else, too: ends are not to be used as a call has left them that did not end.
+    if (looks % looks_between == 0) {
+      if (team.rank() == 0) block.ends = block.engine.stopped();
+      team.sync();
+      if (block.ends) break;
+    }
     progress = advance(block.engine, team, block.lane);
     if (progress == Progress::waiting) team.pause();
-    if (++looks % looks_between != 0) continue;
-    if (team.rank() == 0) block.ends = block.engine.stopped();
-    team.sync();
-    if (block.ends) break;
   }
   if (team.rank() != 0 || progress == Progress::done) return;
-  const auto status = static_cast<std::uint32_t>(block.engine.status());
-  publish_alone(call.report->verdict, progress == Progress::failed ? 1 + status : Report::stopped);
+  // Apart, so that what ends because of a failure does not hide it.
+  if (progress == Progress::failed)
+    publish_alone(call.report->failure, 1 + static_cast<std::uint32_t>(block.engine.status()));
+  else
+    publish_alone(call.report->stopped, 1u);
 }
 
 }  // namespace khoro::gpu
