@@ -157,14 +157,15 @@ def c_api():
 
 
 def subproject():
-    """As a subproject Khoro is the library alone, shared or static as the parent likes it."""
+    """As a subproject Khoro is the library alone, shared or static as the parent likes it, here
+    built as where there is no toolkit for GPUs."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         source, build = foreign("meson", folder), folder / "build"
         (source / "subprojects").mkdir()
         (source / "subprojects/khoro").symlink_to(ROOT)
         run("meson", "setup", build, source, "-Dbuildtype=plain", f"-Dprefix={folder}/installed",
-            "--force-fallback-for=khoro")
+            "--force-fallback-for=khoro", "-Dkhoro:cuda=disabled")
         targets = json.loads(run("meson", "introspect", build, "--targets"))
         built = {pathlib.Path(target["filename"][0]).name for target in targets
                  if target["type"] == "executable" or target["installed"]}
