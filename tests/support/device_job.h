@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstring>
 #include <map>
 #include <memory>
-#include <random>
 #include <tuple>
 #include <vector>
 
-#include "base/own_reduction.h"
 #include "executor/gpu/device_execution.h"
 #include "support/job.h"
 
@@ -88,7 +85,7 @@ class DeviceJob {
  public:
   /// The plan and the driver outlive it. Rank r has device r modulo their number.
   DeviceJob(const Plan& plan, Driver& driver, const gpu::Layout& layout)
-      : plan_(plan), driver_(driver), network_(driver, devices_of(plan, driver), layout) {
+      : driver_(driver), network_(driver, devices_of(plan, driver), layout), data_(plan) {
     for (int rank = 0; rank < plan.collective.ranks; ++rank) {
       const int device = rank % driver.devices();
       auto& made = *ranks_.emplace_back(std::make_unique<Rank>(network_, rank, driver, device));
@@ -101,31 +98,21 @@ class DeviceJob {
 
   /// Queues a call on all ranks.
   void start(const JobCall& call) {
-    std::mt19937_64 random(call.seed);
-    buffers_.clear();
-    inputs_.clear();
-    for (auto& rank : ranks_) fill_elements(rank->own.factor.data(), 1, call.dtype, random);
-    for (std::size_t i = 0; i < ranks_.size(); ++i) {
-      JobBuffers& buffers = buffers_.emplace_back(plan_.collective, int(i), call);
-      const std::size_t bytes = buffers.input_bytes();
-      fill_elements(buffers.input(), bytes / find(call.dtype)->bytes, call.dtype, random);
-      inputs_.emplace_back(buffers.input(), buffers.input() + bytes);
-      buffers.remember();
-      launch(*ranks_[i], buffers, call);
-    }
+    data_.draw(call);
+    for (std::size_t i = 0; i < ranks_.size(); ++i) launch(*ranks_[i], call, int(i));
   }
   /// Waits for all, and sees whether outputs are right and all else is as it was.
   bool finish(const JobCall& call) {
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
       Rank& rank = *ranks_[i];
-      const std::span<std::byte> all = buffers_[i].all();
+      const std::span<std::byte> all = data_.buffers(int(i)).all();
       rank.stream->copy(address(all.data()), rank.buffers->address(), all.size());
       rank.stream->synchronize();
       if (rank.control.report().failure == 0 && rank.control.report().stopped == 0) continue;
       for (auto& each : ranks_) each->control.stop();  // who waits for it waits no longer
       return false;
     }
-    return right(call);
+    return data_.right(call, network_.layout().slot_bytes);
   }
   bool run(const JobCall& call) {
     start(call);
@@ -146,7 +133,6 @@ class DeviceJob {
     gpu::DeviceScratch scratch;
     std::unique_ptr<gpu::DeviceExecution> execution;
     std::unique_ptr<DeviceMemory> buffers;
-    OwnReduction own;
     std::unique_ptr<DeviceStream> stream;  // ends before what it uses
   };
 
@@ -160,44 +146,22 @@ class DeviceJob {
     return reinterpret_cast<std::uintptr_t>(memory);
   }
 
-  void launch(Rank& rank, JobBuffers& buffers, const JobCall& call) {
+  void launch(Rank& rank, const JobCall& call, int number) {
+    JobBuffers& buffers = data_.buffers(number);
     const std::span<std::byte> all = buffers.all();
     rank.buffers = driver_.allocate(rank.device, all.size());
     rank.stream->copy(rank.buffers->address(), address(all.data()), all.size());
     const auto on_device = [&](const std::byte* data) {
       return reinterpret_cast<std::byte*>(rank.buffers->address() + std::size_t(data - all.data()));
     };
-    CallArguments arguments;
+    CallArguments arguments = data_.arguments(call, number);
     arguments.buffers = {on_device(buffers.input()), on_device(buffers.output())};
-    arguments.count = call.count;
-    arguments.dtype = call.dtype;
-    arguments.reduction = call.reduction;
-    arguments.digest = static_cast<std::uint32_t>(call.seed);
-    if (call.reduction == Reduction::premul) arguments.own = &rank.own;
     rank.execution->launch(arguments, *rank.stream);
   }
 
-  bool right(const JobCall& call) {
-    const Arithmetic arithmetic{call.dtype, call.reduction, Partials::dtype};
-    const Grid grid = grid_of(plan_, arithmetic, call.count, network_.layout().slot_bytes);
-    std::vector<Scalar> factors;
-    if (call.reduction == Reduction::premul)
-      for (auto& rank : ranks_)
-        std::copy(rank->own.factor.begin(), rank->own.factor.end(),
-                  factors.emplace_back().bytes.begin());
-    Oracle oracle(plan_, arithmetic, grid, inputs_, factors);
-    for (int rank = 0; rank < plan_.collective.ranks; ++rank) {
-      JobBuffers& buffers = buffers_[std::size_t(rank)];
-      if (!oracle.matches(rank, buffers.output()) || !buffers.rest_intact()) return false;
-    }
-    return true;
-  }
-
-  const Plan& plan_;
   Driver& driver_;
   DeviceNetwork network_;
-  std::vector<JobBuffers> buffers_;
-  std::vector<std::vector<std::byte>> inputs_;
+  JobData data_;
   std::vector<std::unique_ptr<Rank>> ranks_;
 };
 

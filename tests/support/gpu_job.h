@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "base/aligned.h"
-#include "base/own_reduction.h"
 #include "executor/gpu/program.h"
 #include "executor/gpu/run_lane.h"
 #include "support/job.h"
@@ -47,7 +46,7 @@ class GpuJob {
  public:
   /// The plan outlives it.
   GpuJob(const Plan& plan, const gpu::Layout& layout, Partials partials = Partials::dtype)
-      : plan_(plan), layout_(layout), partials_(partials) {
+      : plan_(plan), layout_(layout), partials_(partials), data_(plan, partials) {
     for (int rank = 0; rank < plan.collective.ranks; ++rank) {
       Rank& made = ranks_.emplace_back();
       made.image = std::make_unique<Image>(flatten(plan, rank));
@@ -63,26 +62,21 @@ class GpuJob {
   /// Each block is a thread of nobody's: one thread steps all lanes of all ranks in a seeded order.
   bool run(const JobCall& call) {
     start(call);
-    std::mt19937_64 random(call.seed);
-    std::vector<gpu::BlockMemory*> going;
+    std::vector<gpu::BlockMemory*> blocks;
     std::vector<AlignedBytes> memories;
     for (Rank& rank : ranks_)
       for (std::uint32_t lane = 0; lane < rank.written.lane_count; ++lane) {
         std::byte* const memory =
             memories.emplace_back(allocate_aligned(rank.program->block_bytes())).get();
         gpu::lay_out(memory, rank.call, lane);
-        going.push_back(reinterpret_cast<gpu::BlockMemory*>(memory));
+        blocks.push_back(reinterpret_cast<gpu::BlockMemory*>(memory));
       }
-    for (std::size_t idle = 0; !going.empty();) {
-      if (idle > 64 * going.size() + 64) return false;
-      const std::size_t chosen =
-          idle > 32 * going.size() ? idle % going.size() : random() % going.size();
-      const Progress progress =
-          advance(going[chosen]->engine, LoneThread{}, going[chosen]->lane, 1 + int(random() % 4));
-      if (progress == Progress::failed) return false;
-      idle = progress == Progress::waiting ? idle + 1 : 0;
-      if (progress == Progress::done) going.erase(going.begin() + static_cast<long>(chosen));
-    }
+    std::mt19937_64 random(call.seed);
+    const auto step = [&](std::size_t block) {
+      return advance(blocks[block]->engine, LoneThread{}, blocks[block]->lane,
+                     1 + int(random() % 4));
+    };
+    if (!step_all(blocks.size(), random, step)) return false;
     return right(call);
   }
 
@@ -133,7 +127,6 @@ class GpuJob {
     gpu::Program written;
     gpu::Call call;
     gpu::Report report;
-    OwnReduction own;
   };
 
   static AlignedBytes zeroed(std::uint64_t bytes) {
@@ -155,21 +148,9 @@ class GpuJob {
   }
 
   bool right(const JobCall& call) {
-    const Arithmetic arithmetic{call.dtype, call.reduction, partials_};
-    const Grid grid = grid_of(plan_, arithmetic, call.count, layout_.slot_bytes);
-    std::vector<Scalar> factors;
-    for (Rank& rank : ranks_) {
+    for (const Rank& rank : ranks_)
       if (rank.report.failure != 0 || rank.report.stopped != 0) return false;
-      if (call.reduction != Reduction::premul) continue;
-      std::copy(rank.own.factor.begin(), rank.own.factor.end(),
-                factors.emplace_back().bytes.begin());
-    }
-    Oracle oracle(plan_, arithmetic, grid, inputs_, factors);
-    for (int rank = 0; rank < plan_.collective.ranks; ++rank) {
-      JobBuffers& buffers = buffers_[std::size_t(rank)];
-      if (!oracle.matches(rank, buffers.output()) || !buffers.rest_intact()) return false;
-    }
-    return true;
+    return data_.right(call, layout_.slot_bytes);
   }
 
   const Plan& plan_;
@@ -177,33 +158,20 @@ class GpuJob {
   Partials partials_;
   std::map<std::tuple<int, int, std::uint8_t>, Channel> channels_;
   std::vector<Rank> ranks_;
-  std::vector<JobBuffers> buffers_;
-  std::vector<std::vector<std::byte>> inputs_;
+  JobData data_;
 };
 
 inline void GpuJob::start(const JobCall& call) {
-  std::mt19937_64 random(call.seed);
-  buffers_.clear();
-  inputs_.clear();
-  for (Rank& rank : ranks_) fill_elements(rank.own.factor.data(), 1, call.dtype, random);
+  data_.draw(call);
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     Rank& rank = ranks_[i];
-    JobBuffers& buffers = buffers_.emplace_back(plan_.collective, int(i), call);
-    const std::size_t bytes = buffers.input_bytes();
-    fill_elements(buffers.input(), bytes / find(call.dtype)->bytes, call.dtype, random);
-    inputs_.emplace_back(buffers.input(), buffers.input() + bytes);
-    buffers.remember();
-
-    CallArguments arguments;
-    arguments.count = call.count;
-    arguments.dtype = call.dtype;
-    arguments.reduction = call.reduction;
-    arguments.digest = static_cast<std::uint32_t>(call.seed) + (i == 0 ? digest_of_rank_0 : 0);
-    if (call.reduction == Reduction::premul) arguments.own = &rank.own;
+    CallArguments arguments = data_.arguments(call, int(i));
+    if (i == 0) arguments.digest += digest_of_rank_0;
     const CallShape shape =
         shape_of(*rank.image, plan_.collective, arguments, partials_, layout_.slot_bytes);
     rank.scratch = zeroed(shape.scratch_stride * std::size_t(rank.image->scratch_chunks) + 1);
     rank.report = {};
+    JobBuffers& buffers = data_.buffers(int(i));
     gpu::CallMemory memory{buffers.input(), buffers.output(), rank.scratch.get()};
     memory.weights = rank.program->weights(rank.memory.get());
     memory.stop = &stop;

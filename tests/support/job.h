@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <span>
 #include <string>
@@ -87,39 +88,24 @@ class JobBuffers {
   std::size_t in_bytes_ = 0, out_bytes_ = 0, writable_ = 0, in_ = 0, out_ = 0;
 };
 
-/// All ranks of a plan, each with its execution, stepped by one thread in a seeded order.
-class Job {
+/// What all ranks of a plan bring to a call, and what they must get.
+class JobData {
  public:
-  /// `ends` has one entry a rank and outlives the job, as the plan does.
-  Job(const Plan& plan, std::vector<Ends*> ends, const ExecutionOptions& options = {})
-      : plan_(plan), partials_(options.partials) {
-    for (int rank = 0; rank < plan.collective.ranks; ++rank)
-      executions_.push_back(std::make_unique<Execution>(flatten(plan, rank), plan.collective,
-                                                        *ends[std::size_t(rank)], options));
-  }
+  /// The plan outlives it.
+  explicit JobData(const Plan& plan, Partials partials = Partials::dtype)
+      : plan_(plan), partials_(partials) {}
 
   /// Buffers are made in what the process of each rank shares, from now on.
   void share(std::vector<Arena*> arenas) { arenas_ = std::move(arenas); }
 
-  const std::vector<std::vector<std::byte>>& inputs() const { return inputs_; }
-  /// Of the ranks; empty unless the reduction has them.
-  std::vector<Scalar> factors() const {
-    std::vector<Scalar> factors;
-    for (const OwnReduction& own : owns_) {
-      Scalar& factor = factors.emplace_back();
-      std::copy(own.factor.begin(), own.factor.end(), factor.bytes.begin());
-    }
-    return factors;
-  }
-  const std::byte* output(int rank) { return buffers_[std::size_t(rank)].output(); }
-  Execution& execution(int rank) { return *executions_[std::size_t(rank)]; }
-
-  /// Makes the buffers of a call and starts it everywhere.
-  void start(const JobCall& call) {
+  /// Makes the buffers of a call.
+  void draw(const JobCall& call) {
     std::mt19937_64 random(call.seed);
     buffers_.clear();
     inputs_.clear();
-    owns_.assign(call.reduction == Reduction::premul ? executions_.size() : 0, {});
+    owns_.assign(
+        call.reduction == Reduction::premul ? std::size_t(plan_.collective.ranks) : std::size_t(0),
+        {});
     for (OwnReduction& own : owns_) {
       own.dtype = call.dtype;
       fill_elements(own.factor.data(), 1, call.dtype, random);
@@ -131,33 +117,29 @@ class Job {
       fill_elements(buffers.input(), bytes / find(call.dtype)->bytes, call.dtype, random);
       inputs_.emplace_back(buffers.input(), buffers.input() + bytes);
       buffers.remember();
-      execution(rank).start({{buffers.input(), buffers.output()},
-                             call.count,
-                             call.dtype,
-                             call.reduction,
-                             static_cast<std::uint32_t>(call.seed),
-                             nullptr,
-                             owns_.empty() ? nullptr : &owns_[std::size_t(rank)]});
     }
   }
 
-  /// Steps the ranks in an order drawn from `seed` until all are done; false when none can move or
-  /// one has failed.
-  bool finish(std::uint64_t seed) {
-    std::mt19937_64 random(seed);
-    std::vector<int> going;
-    for (int rank = 0; rank < plan_.collective.ranks; ++rank) going.push_back(rank);
-    for (std::size_t idle = 0; !going.empty();) {
-      // After so many looks in vain each rank has been asked for certain.
-      if (idle > 64 * going.size() + 64) return false;
-      const std::size_t chosen =
-          idle > 32 * going.size() ? idle % going.size() : random() % going.size();
-      const Progress progress = execution(going[chosen]).advance();
-      if (progress == Progress::failed) return false;
-      idle = progress == Progress::waiting ? idle + 1 : 0;
-      if (progress == Progress::done) going.erase(going.begin() + static_cast<long>(chosen));
+  JobBuffers& buffers(int rank) { return buffers_[std::size_t(rank)]; }
+  const std::vector<std::vector<std::byte>>& inputs() const { return inputs_; }
+  /// Of the ranks; empty unless the reduction has them.
+  std::vector<Scalar> factors() const {
+    std::vector<Scalar> factors;
+    for (const OwnReduction& own : owns_) {
+      Scalar& factor = factors.emplace_back();
+      std::copy(own.factor.begin(), own.factor.end(), factor.bytes.begin());
     }
-    return true;
+    return factors;
+  }
+  /// What a rank asks for; its buffers are those here.
+  CallArguments arguments(const JobCall& call, int rank) {
+    return {{buffers(rank).input(), buffers(rank).output()},
+            call.count,
+            call.dtype,
+            call.reduction,
+            static_cast<std::uint32_t>(call.seed),
+            nullptr,
+            owns_.empty() ? nullptr : &owns_[std::size_t(rank)]};
   }
 
   /// Bits of all outputs, and every other byte as it was.
@@ -165,21 +147,78 @@ class Job {
     const Arithmetic arithmetic{call.dtype, call.reduction, partials_};
     const Grid grid = grid_of(plan_, arithmetic, call.count, slot_bytes);
     Oracle oracle(plan_, arithmetic, grid, inputs_, factors());
-    for (int rank = 0; rank < plan_.collective.ranks; ++rank) {
-      JobBuffers& buffers = buffers_[std::size_t(rank)];
-      if (!oracle.matches(rank, buffers.output()) || !buffers.rest_intact()) return false;
-    }
+    for (int rank = 0; rank < plan_.collective.ranks; ++rank)
+      if (!oracle.matches(rank, buffers(rank).output()) || !buffers(rank).rest_intact())
+        return false;
     return true;
   }
 
  private:
   const Plan& plan_;
   Partials partials_;
-  std::vector<std::unique_ptr<Execution>> executions_;
   std::vector<Arena*> arenas_;  // by rank; empty: none
   std::vector<JobBuffers> buffers_;
   std::vector<std::vector<std::byte>> inputs_;
   std::vector<OwnReduction> owns_;  // by rank
+};
+
+/// Steps so many programs in an order drawn from `random` until all are done; false when none can
+/// move or one has failed. `step` is given the number of one.
+template <class Step>
+bool step_all(std::size_t count, std::mt19937_64& random, Step step) {
+  std::vector<std::size_t> going(count);
+  std::iota(going.begin(), going.end(), std::size_t(0));
+  for (std::size_t idle = 0; !going.empty();) {
+    // After so many looks in vain each has been asked for certain.
+    if (idle > 64 * going.size() + 64) return false;
+    const std::size_t chosen =
+        idle > 32 * going.size() ? idle % going.size() : random() % going.size();
+    const Progress progress = step(going[chosen]);
+    if (progress == Progress::failed) return false;
+    idle = progress == Progress::waiting ? idle + 1 : 0;
+    if (progress == Progress::done) going.erase(going.begin() + static_cast<long>(chosen));
+  }
+  return true;
+}
+
+/// All ranks of a plan, each with its execution, stepped by one thread in a seeded order.
+class Job {
+ public:
+  /// `ends` has one entry a rank and outlives the job, as the plan does.
+  Job(const Plan& plan, std::vector<Ends*> ends, const ExecutionOptions& options = {})
+      : data_(plan, options.partials) {
+    for (int rank = 0; rank < plan.collective.ranks; ++rank)
+      executions_.push_back(std::make_unique<Execution>(flatten(plan, rank), plan.collective,
+                                                        *ends[std::size_t(rank)], options));
+  }
+
+  /// As JobData has it.
+  void share(std::vector<Arena*> arenas) { data_.share(std::move(arenas)); }
+  const std::vector<std::vector<std::byte>>& inputs() const { return data_.inputs(); }
+  std::vector<Scalar> factors() const { return data_.factors(); }
+  bool right(const JobCall& call, std::size_t slot_bytes) { return data_.right(call, slot_bytes); }
+
+  const std::byte* output(int rank) { return data_.buffers(rank).output(); }
+  Execution& execution(int rank) { return *executions_[std::size_t(rank)]; }
+
+  /// Makes the buffers of a call and starts it everywhere.
+  void start(const JobCall& call) {
+    data_.draw(call);
+    for (std::size_t rank = 0; rank < executions_.size(); ++rank)
+      executions_[rank]->start(data_.arguments(call, int(rank)));
+  }
+
+  /// Steps the ranks in an order drawn from `seed` until all are done; false when none can move or
+  /// one has failed.
+  bool finish(std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    return step_all(executions_.size(), random,
+                    [&](std::size_t rank) { return executions_[rank]->advance(); });
+  }
+
+ private:
+  JobData data_;
+  std::vector<std::unique_ptr<Execution>> executions_;
 };
 
 }  // namespace khoro::test
