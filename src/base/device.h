@@ -20,43 +20,38 @@
 
 namespace khoro {
 
+#ifdef __CUDA_ARCH__
+namespace atomics = cuda;
+template <class Word>
+using SharedWord = cuda::atomic_ref<Word, cuda::thread_scope_system>;
+#else
+namespace atomics = std;
+/// A word that other threads, processes and devices read and write.
+template <class Word>
+using SharedWord = std::atomic_ref<Word>;
+#endif
+
 /// Makes everything written before it visible to whoever observes `value` in `flag` (pairs with
 /// observe()).
 template <class Word>
 KHORO_HD inline void publish(Word& flag, Word value) noexcept {
-#ifdef __CUDA_ARCH__
-  cuda::atomic_ref<Word, cuda::thread_scope_system>(flag).store(value, cuda::memory_order_release);
-#else
-  std::atomic_ref<Word>(flag).store(value, std::memory_order_release);
-#endif
+  SharedWord<Word>(flag).store(value, atomics::memory_order_release);
 }
 
 /// Reads `flag`; what was written before the publish() of the value read is visible after it.
 template <class Word>
 KHORO_HD inline Word observe(Word& flag) noexcept {
-#ifdef __CUDA_ARCH__
-  return cuda::atomic_ref<Word, cuda::thread_scope_system>(flag).load(cuda::memory_order_acquire);
-#else
-  return std::atomic_ref<Word>(flag).load(std::memory_order_acquire);
-#endif
+  return SharedWord<Word>(flag).load(atomics::memory_order_acquire);
 }
 
 /// The same without order: for a word that carries its own data.
 template <class Word>
 KHORO_HD inline void publish_alone(Word& word, Word value) noexcept {
-#ifdef __CUDA_ARCH__
-  cuda::atomic_ref<Word, cuda::thread_scope_system>(word).store(value, cuda::memory_order_relaxed);
-#else
-  std::atomic_ref<Word>(word).store(value, std::memory_order_relaxed);
-#endif
+  SharedWord<Word>(word).store(value, atomics::memory_order_relaxed);
 }
 template <class Word>
 KHORO_HD inline Word observe_alone(Word& word) noexcept {
-#ifdef __CUDA_ARCH__
-  return cuda::atomic_ref<Word, cuda::thread_scope_system>(word).load(cuda::memory_order_relaxed);
-#else
-  return std::atomic_ref<Word>(word).load(std::memory_order_relaxed);
-#endif
+  return SharedWord<Word>(word).load(atomics::memory_order_relaxed);
 }
 
 }  // namespace khoro
