@@ -9,6 +9,7 @@
 #include <span>
 
 #include "base/error.h"
+#include "device/driver.h"
 
 namespace khoro {
 
@@ -28,11 +29,19 @@ inline void check_allocation(int device, std::uint64_t bytes, std::uint64_t memo
                                                  device, memory_bytes, bytes));
 }
 
+inline std::size_t page_bytes() { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
+
+/// What Driver::in_kernels() says of an address of nothing.
+inline Error unreachable(DeviceAddress address) {
+  return {Code::invalid_usage,
+          fmt::format("no memory that kernels reach at {:#x}: it is neither of a device nor pinned",
+                      address)};
+}
+
 /// Throws invalid_argument unless it is whole pages.
 inline void check_pinnable(std::span<const std::byte> memory) {
-  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
-  if (memory.empty() || address % page != 0 || memory.size() % page != 0)
+  if (memory.empty() || address % page_bytes() != 0 || memory.size() % page_bytes() != 0)
     throw Error(Code::invalid_argument, "memory to pin is not whole pages");
 }
 

@@ -231,7 +231,7 @@ bool HostEngine::offer(std::uint32_t port, Window window, std::uint32_t stage,
   return true;
 }
 
-HostEngine::OfferedWindow HostEngine::oldest_window(std::uint32_t port) const noexcept {
+OfferedWindow HostEngine::oldest_window(std::uint32_t port) const noexcept {
   const Windows& windows = windows_[port];
   if (windows.offered == windows.taken) return {};
   return windows.ring[windows.taken % Windows::most];

@@ -100,11 +100,6 @@ class HostEngine {
     senders_[port]->publish_put(head);
   }
 
-  struct OfferedWindow {
-    std::uint32_t stage = 0;
-    std::uint64_t tile = 0;
-    bool open = false;
-  };
   bool offer(std::uint32_t port, Window window, std::uint32_t stage, std::uint64_t tile) noexcept;
   OfferedWindow oldest_window(std::uint32_t port) const noexcept;
   void window_taken(std::uint32_t port) noexcept { ++windows_[port].taken; }
@@ -134,11 +129,6 @@ class HostEngine {
     std::uint64_t elements = 0;
     std::uint64_t shape = 0;
     std::uint64_t tile = 0;
-  };
-  struct Held {
-    std::uint64_t elements = 0;
-    Form form = Form::dtype;
-    bool written = false;
   };
   /// A reference that a peer may still read.
   struct Loan {

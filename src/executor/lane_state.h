@@ -61,6 +61,20 @@ struct FoldRequest {
   std::uint32_t divisor = 0;
 };
 
+/// What a chunk of scratch holds.
+struct Held {
+  std::uint64_t elements = 0;
+  Form form = Form::dtype;
+  bool written = false;
+};
+
+/// A window that a lane has offered: by which stage, in which tile.
+struct OfferedWindow {
+  std::uint32_t stage = 0;
+  std::uint64_t tile = 0;
+  bool open = false;
+};
+
 /// A step under preparation, or about to fire.
 struct Move {
   std::uint64_t elements = 0;

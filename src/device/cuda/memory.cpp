@@ -86,11 +86,7 @@ AddressFacts facts_of(Gpu& gpu, DeviceAddress address) {
 
 DeviceAddress in_kernels(Gpu& gpu, DeviceAddress address) {
   const AddressFacts facts = facts_of(gpu, address);
-  if (facts.kind == AddressFacts::Kind::unknown)
-    throw Error(Code::invalid_usage,
-                fmt::format("no memory that kernels reach at {:#x}: it is neither of a device nor "
-                            "pinned",
-                            address));
+  if (facts.kind == AddressFacts::Kind::unknown) throw unreachable(address);
   const Current current(gpu);
   const Api& api = gpu.api();
   CUdeviceptr seen = 0;

@@ -19,7 +19,6 @@
 namespace khoro::virtual_gpu {
 namespace {
 
-std::uint64_t page_bytes() { return static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)); }
 std::uint64_t to_pages(std::uint64_t bytes) {
   return (bytes + page_bytes() - 1) / page_bytes() * page_bytes();
 }
@@ -185,11 +184,7 @@ AddressFacts Memories::facts(DeviceAddress address) const {
 DeviceAddress Memories::in_kernels(int device, DeviceAddress address) const {
   const std::lock_guard lock(mutex_);
   const Region* const region = find(address);
-  if (region == nullptr)
-    throw Error(Code::invalid_usage,
-                fmt::format("no memory that kernels reach at {:#x}: it is neither of a device nor "
-                            "pinned",
-                            address));
+  if (region == nullptr) throw unreachable(address);
   if (!region->users[place_of(device)])
     throw Error(Code::invalid_usage,
                 fmt::format("kernels of virtual GPU {} were not allowed to reach {:#x} of GPU {}",

@@ -6,7 +6,6 @@
 #include <cstdint>
 
 #include "executor/gpu/run_lane.h"
-#include "executor/gpu/work.h"
 
 namespace {
 
@@ -21,7 +20,7 @@ struct Block {
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(khoro::gpu::threads_of_block)
-    khoro_run_lanes(const __grid_constant__ khoro::gpu::Work work) {
+    khoro_run_lanes(const __grid_constant__ khoro::gpu::Call call) {
   extern __shared__ __align__(16) std::byte memory[];
-  khoro::gpu::run_lane(Block{}, work.call, blockIdx.x, memory);
+  khoro::gpu::run_lane(Block{}, call, blockIdx.x, memory);
 }

@@ -10,6 +10,7 @@
 #include "base/dtype.h"
 #include "base/status.h"
 #include "executor/gpu/channel.h"
+#include "executor/lane_state.h"
 #include "plan/cuts.h"
 #include "plan/step.h"
 
@@ -19,20 +20,6 @@ namespace khoro::gpu {
 struct Token {
   std::uint32_t given = 0;
   std::uint32_t taken = 0;
-};
-
-/// What a chunk of scratch holds.
-struct Held {
-  std::uint64_t elements = 0;
-  Form form = Form::dtype;
-  bool written = false;
-};
-
-/// A window that a lane has offered.
-struct OfferedWindow {
-  std::uint32_t stage = 0;
-  std::uint64_t tile = 0;
-  bool open = false;
 };
 
 struct LaneRange {
@@ -85,6 +72,10 @@ struct Call {
   std::uint32_t* stop = nullptr;
   Report* report = nullptr;
 };
-static_assert(std::is_trivially_copyable_v<Call>);
+static_assert(std::is_trivially_copyable_v<Call> && sizeof(Call) <= 4096);
+
+/// The kernel, which is given a call: its lanes are its blocks.
+inline constexpr const char* kernel_name = "khoro_run_lanes";
+inline constexpr int threads_of_block = 512;
 
 }  // namespace khoro::gpu

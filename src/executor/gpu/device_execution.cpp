@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <span>
@@ -12,13 +11,11 @@
 #include "base/device.h"
 #include "base/error.h"
 #include "base/system.h"
+#include "device/arguments.h"
 #include "executor/gpu/kernel.h"
-#include "executor/gpu/work.h"
 
 namespace khoro::gpu {
 namespace {
-
-std::size_t page_bytes() { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
 
 template <class T>
 T* at(DeviceAddress address) {
@@ -79,17 +76,17 @@ DeviceExecution::DeviceExecution(Image image, const Collective& collective, cons
                             image_.lanes.size(), seat.driver.facts(seat.device).name, resident));
   memory_ = seat.driver.allocate(seat.device, layout_.bytes());
   there_ = at<std::byte>(seat.driver.in_kernels(seat.device, memory_->address()));
-  write(seat);
+  write();
 }
 
-void DeviceExecution::write(const DeviceSeat& seat) {
+void DeviceExecution::write() {
   std::vector<End*> ends;
   for (const Port& port : image_.ports)
-    ends.push_back(port.sends ? seat.ends.sender(port.peer, port.index)
-                              : seat.ends.receiver(port.peer, port.index));
+    ends.push_back(port.sends ? seat_.ends.sender(port.peer, port.index)
+                              : seat_.ends.receiver(port.peer, port.index));
   std::vector<std::byte> copy(layout_.bytes());
   program_ = layout_.write(copy, there_, ends);
-  const std::unique_ptr<DeviceStream> stream = seat.driver.make_stream(seat.device);
+  const std::unique_ptr<DeviceStream> stream = seat_.driver.make_stream(seat_.device);
   stream->copy(memory_->address(), address_of(copy.data()), copy.size());
   stream->synchronize();
 }
@@ -118,14 +115,13 @@ void DeviceExecution::launch(const CallArguments& call, DeviceStream& stream) {
   memory.weights = layout_.weights(there_);
   memory.stop = seat_.control.stop_in_kernels();
   memory.report = seat_.control.report_in_kernels();
-  Work work;
-  work.call = make_call(program_, shape, call, seat_.partials, memory);
+  const Call asked = make_call(program_, shape, call, seat_.partials, memory);
   Launch launch;
   launch.kernel = kernel_;
   launch.blocks = static_cast<int>(image_.lanes.size());
   launch.threads = threads_of_block;
   launch.shared_bytes = layout_.block_bytes();
-  launch.arguments = std::as_bytes(std::span(&work, 1));
+  launch.arguments = std::as_bytes(std::span(&asked, 1));
   stream.launch(launch);
 }
 

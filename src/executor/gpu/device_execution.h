@@ -92,7 +92,7 @@ class DeviceExecution {
   void launch(const CallArguments& call, DeviceStream& stream);
 
  private:
-  void write(const DeviceSeat& seat);
+  void write();
   std::byte* in_kernels(const void* buffer, const char* name) const;
 
   const Image image_;

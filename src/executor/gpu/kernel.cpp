@@ -6,7 +6,6 @@
 #include "device/control_word.h"
 #include "device/virtual/block.h"
 #include "executor/gpu/run_lane.h"
-#include "executor/gpu/work.h"
 
 #ifdef KHORO_KERNEL_CODE
 // Defined where the machine code is embedded.
@@ -19,7 +18,7 @@ namespace {
 
 void run_on_virtual(const void* arguments, VirtualBlock& block) {
   const DefaultControlWord standard;  // as kernels of GPUs have it
-  run_lane(block, static_cast<const Work*>(arguments)->call, block.block(), block.shared());
+  run_lane(block, *static_cast<const Call*>(arguments), block.block(), block.shared());
 }
 
 constexpr std::array functions{KernelImage::Entry{kernel_name, run_on_virtual}};

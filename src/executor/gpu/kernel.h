@@ -6,7 +6,7 @@
 namespace khoro::gpu {
 
 /// The one kernel, for every driver; without code for GPUs where it was built without nvcc. It is
-/// given a Work.
+/// given a Call.
 const KernelImage& kernel_image() noexcept;
 
 }  // namespace khoro::gpu
