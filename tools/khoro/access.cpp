@@ -10,6 +10,7 @@
 #include "topo.h"
 #include "topology/index.h"
 #include "topology/path.h"
+#include "topology/peer_access.h"
 
 namespace khoro::tool {
 namespace {
@@ -48,18 +49,6 @@ std::string crossing(const Topology& topology, const Path& path) {
                      name(path.kind));
 }
 
-/// Why a path through CPUs is taken all the same; empty if it is not.
-std::string exception(const Topology& topology, int gpu) {
-  if (!topology.site(gpu).fact("gcn").empty()) return "RCCL goes up to SYS";
-  const int machine = topology.site(gpu).machine, cpu = topology.cpu_of(gpu);
-  const auto gpus = topology.sites_of(SiteKind::gpu);
-  const auto beside = std::count_if(
-      gpus.begin(), gpus.end(), [&](int other) { return topology.site(other).machine == machine; });
-  if (beside <= 2 && cpu >= 0 && topology.site(cpu).fact("vendor") == "AuthenticAMD")
-    return "NCCL goes up to SYS between two GPUs and CPUs of AMD";
-  return {};
-}
-
 std::string between_gpus(const Topology& topology, int one, int other) {
   const Path path = best_path(topology, one, other);
   switch (path.kind) {
@@ -82,7 +71,7 @@ std::string between_gpus(const Topology& topology, int one, int other) {
     default:
       break;
   }
-  const std::string why = exception(topology, one), how = crossing(topology, path);
+  const std::string why = far_peer_access(topology, one), how = crossing(topology, path);
   if (!why.empty()) return fmt::format("peer access: yes: {}, and {}", how, why);
   return fmt::format(
       "peer access: not used: {}, and NCCL goes up to PXB; data goes through memory "
