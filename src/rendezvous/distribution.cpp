@@ -91,9 +91,11 @@ bool Meeting::send_members(Visitor& visitor, Time now) {
     if (member == &visitor) continue;
     add(has_memory, shown.memory);
     add(has_doorbell, shown.doorbell);
-    if (!first_of_process) continue;
-    add(has_pidfd, shown.pidfd);
-    add(has_arena, shown.arena);
+    if (first_of_process) {
+      add(has_pidfd, shown.pidfd);
+      add(has_arena, shown.arena);
+    }
+    if (shown.process != visitor.introduction.process) add(has_gpu_memory, shown.gpu_memory);
   }
   Frame frame = Frame::make(FrameKind::members);
   frame.length = static_cast<std::uint16_t>(count * sizeof(MemberRecord));

@@ -21,7 +21,7 @@ namespace khoro {
 ///                                      <-     challenge: nonce
 ///     proof: HMAC(transcript)          ->
 ///                                      <-     proof: HMAC(transcript)
-///     introduction, 4 descriptors      ->
+///     introduction, 5 descriptors      ->
 ///     facts ...                        ->     (all ranks are here)
 ///                                      <-     members, their descriptors
 ///     received                         ->     (until everybody knows everybody)
@@ -48,8 +48,8 @@ enum class FrameKind : std::uint8_t {
 
 /// Versions that this library speaks. The first twelve bytes of a frame and the frames hello and
 /// failure keep their meaning in every version, so that two that cannot talk can say so.
-inline constexpr std::uint16_t lowest_version = 3;
-inline constexpr std::uint16_t highest_version = 3;
+inline constexpr std::uint16_t lowest_version = 4;
+inline constexpr std::uint16_t highest_version = 4;
 
 struct Frame {
   static constexpr char expected_magic[4] = {'K', 'h', 'o', '\n'};
@@ -131,9 +131,10 @@ enum HasDescriptor : std::uint32_t {
   has_memory = 1,
   has_doorbell = 2,
   has_pidfd = 4,
-  has_arena = 8
+  has_arena = 8,
+  has_gpu_memory = 16
 };
-inline constexpr std::size_t most_descriptors_of_rank = 4;
+inline constexpr std::size_t most_descriptors_of_rank = 5;
 struct Introduced {
   std::uint32_t rank;
   std::uint32_t ranks;

@@ -233,6 +233,7 @@ void introduce(Conversation& host, const Guest& guest) {
   add(has_doorbell, mine.doorbell.number());
   add(has_pidfd, mine.pidfd.number());
   add(has_arena, guest.arena);
+  add(has_gpu_memory, mine.gpu_memory.number());
   host.send(Frame::make(FrameKind::introduction, introduced), descriptors);
   host.send_text(guest.facts);
 }
@@ -261,6 +262,7 @@ void take_members(Conversation& host, const Frame& frame, int ranks, Membership&
     take(has_doorbell, member.doorbell);
     take(has_pidfd, member.pidfd);
     take(has_arena, member.arena);
+    take(has_gpu_memory, member.gpu_memory);
     membership.members.push_back(std::move(member));
   }
   host.descriptors().clear();

@@ -16,7 +16,7 @@
 namespace khoro {
 
 /// What a rank shows the others when it joins. What a peer passed is hostile until it was checked:
-/// `memory` and `arena` may be anything that can be opened.
+/// `memory`, `arena` and `gpu_memory` may be anything that can be opened.
 struct Introduction {
   int rank = 0;
   std::uint64_t process = 0;  // drawn at random by the process
@@ -27,6 +27,9 @@ struct Introduction {
   /// membership only the lowest rank of each other process has them, and no rank of one's own.
   Descriptor pidfd;
   Descriptor arena = {};
+  /// What the rank shares of its GPU's memory, if that is shared by descriptor. In a membership no
+  /// rank of one's own process has it.
+  Descriptor gpu_memory = {};
   /// Where the rank listens for the stripes of others; none if it wants none.
   SocketAddress address = {};
 };

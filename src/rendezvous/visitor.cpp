@@ -86,7 +86,7 @@ std::optional<Rejection> take_introduction(Visitor& visitor, const Frame& frame,
   };
   if (!take(has_memory, introduction.memory) || !take(has_doorbell, introduction.doorbell) ||
       !take(has_pidfd, introduction.pidfd) || !take(has_arena, introduction.arena) ||
-      next != descriptors.size())
+      !take(has_gpu_memory, introduction.gpu_memory) || next != descriptors.size())
     return wrong("it sent other descriptors than it said");
   return seat_for(visitor, introduced.rank, introduced.ranks, introduced.milliseconds_left);
 }
