@@ -541,6 +541,7 @@ KHORO_API khoroResult_t khoroSetTraceFile(const char* path);
 }
 #endif
 
+#include "khoro/device.h"
 #include "khoro/memory.h"
 #include "khoro/reductions.h"
 

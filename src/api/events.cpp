@@ -50,7 +50,7 @@ khoroResult_t khoroEventDestroy(khoroEvent_t event) {
 khoroResult_t khoroEventRecord(khoroEvent_t event, khoroStream_t stream) {
   return guard([&] {
     const EventHandle recorded = khoro::find(event);
-    recorded.worker->record(recorded.event, khoro::find_outside_group(stream).stream);
+    recorded.worker->record(recorded.event, khoro::find_of_host(stream).stream);
   });
 }
 

@@ -9,6 +9,7 @@
 #include "api/groups.h"
 #include "api/handle_table.h"
 #include "api/stream_handles.h"
+#include "base/error.h"
 #include "communicator/group.h"
 
 namespace khoro {
@@ -21,6 +22,20 @@ struct Part {
   Batch batch;
   std::vector<std::shared_ptr<Stream>> streams;
   bool blocks = false;  // a call has no stream
+  std::shared_ptr<GpuStream> gpu_stream = nullptr;
+
+  void on_stream(const std::shared_ptr<GpuStream>& stream) {
+    if (gpu_stream && gpu_stream != stream)
+      throw Error(Code::invalid_usage,
+                  "the group has calls of one communicator on several streams of its GPU; use one");
+    gpu_stream = stream;
+  }
+  /// Calls that name no stream block, also where others in the group name one.
+  void await_gpu() {
+    if (gpu_stream) gpu_stream->stream->synchronize();
+    claim->await_gpu();
+  }
+  bool on_gpu() const noexcept { return claim->gpu() != nullptr; }
 };
 
 Part& part_of(khoroComm_t handle, std::vector<Part>& parts) {
@@ -42,6 +57,7 @@ struct Left {
 std::vector<Batch> take_own(std::vector<Part>& parts, Left& left, std::exception_ptr& first_error) {
   std::vector<Batch> own;
   for (Part& part : parts) {
+    if (part.on_gpu()) continue;
     if (auto owner = part.claim.owner()) left.worker = std::move(owner);
     if (part.streams.empty() && !part.claim.may_be_on_streams()) {
       own.push_back(std::move(part.batch));
@@ -64,7 +80,7 @@ bool Group::holds(khoroStream_t stream) const noexcept {
 }
 
 StreamHandle find_outside_group(khoroStream_t handle) {
-  StreamHandle found = find(handle);
+  StreamHandle found = find_any(handle);
   if (Group::of_thread().holds(handle))
     throw Error(Code::invalid_usage,
                 "a call of this thread's open group is on the stream and has not begun; end the "
@@ -80,7 +96,11 @@ void Group::run_calls(const std::vector<PendingCall>& calls) {
     part.batch.add(pending.call);
     part.blocks |= !pending.stream;
     if (!pending.stream) continue;
-    const StreamHandle found = find(pending.stream);
+    const StreamHandle found = find_any(pending.stream);
+    if (found.gpu) {
+      part.on_stream(found.gpu);
+      continue;
+    }
     left.worker = found.worker;
     if (std::find(part.streams.begin(), part.streams.end(), found.stream) == part.streams.end())
       part.streams.push_back(found.stream);
@@ -98,7 +118,14 @@ void Group::run_calls(const std::vector<PendingCall>& calls) {
       if (!first_error) first_error = std::current_exception();
     }
   };
+  // Queued all before any is waited for: they may be ranks of one communicator.
+  for (Part& part : parts)
+    if (part.on_gpu())
+      keep_first(
+          [&] { part.batch.launch(part.gpu_stream ? part.gpu_stream->stream.get() : nullptr); });
   keep_first([&] { run_together(own); });
+  for (Part& part : parts)
+    if (part.on_gpu() && part.blocks) keep_first([&] { part.await_gpu(); });
   // All of them, whatever fails: their buffers are the caller's when it is back.
   for (std::size_t i = 0; i < tasks.size(); ++i)
     if (awaited[i]) keep_first([&] { throw_if_failed(left.worker->await(tasks[i])); });

@@ -215,6 +215,24 @@ khoroResult_t khoroCommInitAllHost(khoroComm_t* comms, int n) {
   });
 }
 
+khoroResult_t khoroCommInitAll(khoroComm_t* comms, int n, const int* devices) {
+  return guard([&] {
+    khoro::check_out(comms, "comms");
+    check_ranks(n, 0);
+    std::vector<int> chosen(static_cast<std::size_t>(n));
+    for (int rank = 0; rank < n; ++rank) {
+      chosen[static_cast<std::size_t>(rank)] = devices ? devices[rank] : rank;
+      if (devices && devices[rank] < 0)
+        throw Error(Code::invalid_argument,
+                    fmt::format("device {} of rank {}; GPUs count from 0", devices[rank], rank));
+    }
+    khoro::NewHandles made;
+    for (auto& communicator : khoro::init_all(chosen))
+      made.add([&] { return handles().add(std::move(communicator), {}); });
+    made.give_out([comms](std::size_t i) { return comms + i; });
+  });
+}
+
 khoroResult_t khoroCommFinalize(khoroComm_t comm) {
   return guard([&] {
     const auto communicator = handles().claim(comm);

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "base/error.h"
+
 namespace khoro {
 namespace {
 
@@ -43,8 +45,17 @@ auto& events() {
 khoroStream_t add(StreamHandle stream) { return streams().add(std::move(stream)); }
 khoroEvent_t add(EventHandle event) { return events().add(std::move(event)); }
 
-StreamHandle find(khoroStream_t handle) { return streams().pin(handle)->held; }
+StreamHandle find_any(khoroStream_t handle) { return streams().pin(handle)->held; }
 EventHandle find(khoroEvent_t handle) { return events().pin(handle)->held; }
+
+StreamHandle find_of_host(khoroStream_t handle) {
+  StreamHandle found = find_outside_group(handle);
+  if (found.gpu)
+    throw Error(Code::invalid_usage,
+                "the stream is one of a GPU; use the events of its driver, or a stream that "
+                "khoroStreamCreate has made");
+  return found;
+}
 
 StreamHandle remove(khoroStream_t handle) { return streams().remove(handle); }
 EventHandle remove(khoroEvent_t handle) { return events().remove(handle); }

@@ -9,7 +9,7 @@ khoroResult_t khoroStreamCreate(khoroStream_t* stream) {
   return guard([&] {
     khoro::check_out(stream, "stream");
     const auto worker = khoro::StreamWorker::of_process();
-    *stream = khoro::add(StreamHandle{worker, worker->make_stream()});
+    *stream = khoro::add(StreamHandle{worker, worker->make_stream(), nullptr});
   });
 }
 
@@ -17,13 +17,14 @@ khoroResult_t khoroStreamDestroy(khoroStream_t stream) {
   return guard([&] {
     khoro::find_outside_group(stream);
     const StreamHandle removed = khoro::remove(stream);
-    removed.worker->synchronize(*removed.stream);
+    if (!removed.gpu) removed.worker->synchronize(*removed.stream);
   });
 }
 
 khoroResult_t khoroStreamSynchronize(khoroStream_t stream) {
   return guard([&] {
     const StreamHandle found = khoro::find_outside_group(stream);
+    if (found.gpu) return found.gpu->stream->synchronize();
     khoro::throw_if_failed(found.worker->synchronize(*found.stream));
   });
 }
@@ -31,13 +32,14 @@ khoroResult_t khoroStreamSynchronize(khoroStream_t stream) {
 khoroResult_t khoroStreamQuery(khoroStream_t stream) {
   return guard([&] {
     const StreamHandle found = khoro::find_outside_group(stream);
+    if (found.gpu) return found.gpu->stream->idle() ? khoroSuccess : khoroInProgress;
     return khoro::result_of(found.worker->query(*found.stream));
   });
 }
 
 khoroResult_t khoroStreamWaitEvent(khoroStream_t stream, khoroEvent_t event) {
   return guard([&] {
-    const StreamHandle found = khoro::find_outside_group(stream);
+    const StreamHandle found = khoro::find_of_host(stream);
     const khoro::EventHandle waited_for = khoro::find(event);
     found.worker->wait(found.stream, *waited_for.event);
   });

@@ -13,19 +13,40 @@
 
 namespace khoro {
 
+void check_stream(const Communicator& communicator, const StreamHandle& stream) {
+  const GpuSide* const gpu = communicator.gpu();
+  const GpuStream* const found = stream.gpu.get();
+  if (!gpu && !found) return;
+  if (!gpu)
+    throw Error(Code::invalid_usage,
+                "the stream is one of a GPU, and the communicator on memory of the host; use a "
+                "stream that khoroStreamCreate has made, or NULL");
+  if (!found)
+    throw Error(Code::invalid_usage,
+                "the stream is one of the host, and the communicator on GPUs; use one of "
+                "khoroDeviceStreamCreate or khoroDeviceStreamBorrow, or NULL");
+  if (found->driver.get() != &gpu->driver() || found->device != gpu->device())
+    throw Error(
+        Code::invalid_usage,
+        fmt::format("the stream is one of {} GPU {}, and this rank is on {} GPU {}",
+                    found->driver->name(), found->device, gpu->driver().name(), gpu->device()));
+}
+
 void defer(khoroComm_t comm, khoroStream_t stream, const Call& call) {
-  if (stream) find(stream);
   const HandleTable::Claim communicator = handles().claim_with_streams(comm);
+  if (stream) check_stream(*communicator, find_any(stream));
   communicator->check(call);
   Group::of_thread().add(comm, stream, call);
 }
 
 void queue(khoroComm_t comm, khoroStream_t stream, const Call& call) {
-  const StreamHandle target = find(stream);
+  const StreamHandle target = find_any(stream);
   HandleTable::Claim communicator = handles().claim_with_streams(comm);
+  check_stream(*communicator, target);
   communicator->check(call);
   check_alone(*communicator, call);
   if (communicator->stopped()) communicator->throw_cause();
+  if (target.gpu) return communicator->launch({{call}, {}}, target.gpu->stream.get());
   std::vector<StreamQueue::Calls> group;
   group.push_back({Batch(*communicator), {target.stream}});
   group.back().batch.add(call);

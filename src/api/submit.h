@@ -6,6 +6,7 @@
 #include "api/groups.h"
 #include "api/guard.h"
 #include "api/handle_table.h"
+#include "api/stream_handles.h"
 #include "communicator/call.h"
 #include "khoro/khoro.h"
 
@@ -36,6 +37,8 @@ void defer(khoroComm_t comm, khoroStream_t stream, const Call& call);
 void queue(khoroComm_t comm, khoroStream_t stream, const Call& call);
 /// Makes the call after those that are queued on streams, and blocks until it has finished.
 void run_behind_streams(khoroComm_t comm, const Call& call);
+/// Throws invalid_usage if calls of the communicator cannot be on the stream.
+void check_stream(const Communicator& communicator, const StreamHandle& stream);
 /// Throws invalid_usage if the call is a message to the calling rank itself, alone.
 void check_alone(const Communicator& communicator, const Call& call);
 

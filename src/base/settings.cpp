@@ -71,10 +71,23 @@ constexpr SettingRow table[] = {
     {"KHORO_PARTIALS", choice, "dtype", "dtype|f32", Scope::job,
      "In which type partial sums and products of 16-bit floats travel between ranks.",
      &S::partials},
+    {"KHORO_MEMORY", choice, "host", "host|cuda|virtual", Scope::job,
+     "Where the buffers of calls lie: in memory of the host, of GPUs, or of virtual GPUs.",
+     &S::memory},
+    {"KHORO_DEVICE", integer, "-1", "-1..1048575", Scope::rank,
+     "The GPU of the rank; -1 takes them in turn, by the rank on its machine.", &S::device},
     {"KHORO_TRACE", text, "", "", Scope::process,
      "A file to which the ranks write when each call began and ended, and who waited for whom, for "
      "chrome://tracing and Perfetto; empty writes none.",
      &S::trace},
+    {"KHORO_VIRTUAL_GPUS", integer, "0", "0..64", Scope::process,
+     "How many virtual GPUs the process has, which are threads and memory of the host; at most as "
+     "many as KHORO_TOPO_FILE has GPUs.",
+     &S::virtual_gpus},
+    {"KHORO_TOPO_FILE", text, "", "", Scope::process,
+     "A file that describes the machine of virtual GPUs, in any form that `khoro topo` reads; "
+     "empty lets all of them reach each other.",
+     &S::topology_file},
     {"KHORO_RANK", integer, "-1", "-1..1048575", Scope::launcher,
      "The first rank of this process, set by the launcher.", &S::rank},
     {"KHORO_SIZE", integer, "-1", "-1..1048576", Scope::launcher,
@@ -106,6 +119,9 @@ constexpr SettingRow table[] = {
     {"KHORO_TEST_FLIP_BYTE", integer, "-1", "-1..1048575", Scope::test,
      "The rank on which the benchmarks flip a byte before they check a result; -1 is none.",
      &S::flip_byte},
+    {"KHORO_TEST_VIRTUAL_SEED", integer, "0", "0..1000000000", Scope::test,
+     "Delays virtual GPUs at random, by a choice that this number fixes; 0 delays nothing.",
+     &S::virtual_seed},
 };
 
 struct Range {

@@ -56,7 +56,11 @@ struct Settings {
   std::string algorithm;
   std::string determinism;
   std::string partials;
+  std::string memory;
+  std::int64_t device;
   std::string trace;
+  std::int64_t virtual_gpus;
+  std::string topology_file;
   // What a launcher says; -1 when it said nothing.
   std::int64_t rank;
   std::int64_t size;
@@ -71,6 +75,7 @@ struct Settings {
   std::int64_t lose_wakeup;
   std::int64_t publish_early;
   std::int64_t flip_byte;
+  std::int64_t virtual_seed;
 
   /// The defaults.
   Settings();

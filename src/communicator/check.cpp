@@ -153,6 +153,7 @@ void Communicator::check_new(const Call& call) {
       extent = extent_of(signature, rank(), ranks(), signature.count * element);
     }
     if (call.blocks || call.own) plans_.check(signature, call.own);
+    if (on_gpu(call)) check_on_gpu(call);
   } catch (...) {
     page_->refuse(signature, call.tag);
     throw;

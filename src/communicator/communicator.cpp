@@ -13,26 +13,11 @@
 namespace khoro {
 namespace {
 
-/// The digest of one call in the headers of its messages; two multiplications, for it is on the way
-/// of every call. All that does not change between equal calls is in `base`.
-std::uint32_t digest(std::uint64_t base, std::uint64_t number) noexcept {
-  std::uint64_t x = (base + number) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 32)) * 0x94d049bb133111ebu;
-  return static_cast<std::uint32_t>(x >> 32);
-}
-
 /// A peer that takes nothing in for so long may lose what this rank has sent it last.
 constexpr Duration most_to_drain = std::chrono::seconds(10);
 
 /// No call that was found good has it.
 constexpr Reduction no_reduction{255};
-
-CallArguments arguments_of(const Operation& operation, std::uint32_t digest) noexcept {
-  const Signature& signature = operation.call.signature;
-  return {operation.call.buffers, signature.count, signature.dtype,
-          signature.reduction,    digest,          operation.call.blocks.get(),
-          operation.call.own};
-}
 
 /// A transport whose messages are shown, if anything is shown when the communicator is made: a
 /// transport that tells costs each message something, also when nobody listens.
@@ -60,6 +45,7 @@ Communicator::Communicator(Parts parts)
       transport_(traced(std::move(parts.transport), timeline_, *system_)),
       channels_(*transport_, shape_of(parts.settings, peers_->ranks())),
       plans_(peers_->rank(), peers_->ranks(), parts.settings, channels_),
+      gpu_(std::move(parts.gpu)),
       sends_(peers_->ranks()),
       recvs_(peers_->ranks()),
       mailboxes_(peers_->ranks()),
@@ -68,6 +54,7 @@ Communicator::Communicator(Parts parts)
 }
 
 Communicator::~Communicator() {
+  if (gpu_) drain_gpu();
   watching_.reset();
   log_memory();
   compare_histories();
@@ -83,17 +70,28 @@ void Communicator::close() {
 
 void Communicator::finalize() {
   if (stopped()) throw_cause();
+  if (gpu_) drain_gpu();
   close();
 }
 
 Communicator::Held Communicator::held() const noexcept {
-  return {channel_area_offset, transport_->bytes_held(), plans_.scratch_bytes(),
-          kept_bytes_.load(std::memory_order_relaxed)};
+  Held held{channel_area_offset, transport_->bytes_held(), plans_.scratch_bytes(),
+            kept_bytes_.load(std::memory_order_relaxed)};
+  if (gpu_) {
+    held.channels += gpu_->channel_bytes();
+    held.partials += gpu_->scratch_bytes();
+  }
+  return held;
 }
 
 Communicator::Statistics Communicator::statistics() const {
-  return {page_->calls(), held(), transport_->bytes_sent(), std::string(transport_->name()),
+  return {page_->calls(), held(), transport_->bytes_sent(),
+          gpu_ ? gpu_->channels().transports() : std::string(transport_->name()),
           transport_->bytes_by_stripe()};
+}
+
+void Communicator::log_transports() const {
+  if (gpu_) gpu_->channels().log_transports();
 }
 
 void Communicator::log_memory() const noexcept {
@@ -118,6 +116,10 @@ void Communicator::run(const Call& call) {
     Time wake_by(Time now) const noexcept { return communicator.wake_by(operation, now); }
     std::span<const Doorbell> doorbells() const noexcept { return {&communicator.doorbell_, 1}; }
   };
+  if (on_gpu(call)) {
+    launch({{call}, {}}, nullptr);
+    return await_gpu();
+  }
   Operation operation;
   begin(operation, call);
   Single single{*this, operation};
@@ -161,7 +163,7 @@ void Communicator::begin(Operation& operation, const Call& call) {
 
 void Communicator::look_up(const Call& call) {
   const Signature& signature = call.signature;
-  last_.plan = &plans_.find(signature, call.own);
+  last_.plan = &(on_gpu(call) ? gpu_->plans() : plans_).find(signature, call.own);
   last_.plan_hash = last_.plan->plan_hash;
   if (signature.reduction == Reduction::user)
     last_.plan_hash = combine(last_.plan_hash, call.own->name_hash);
@@ -186,14 +188,28 @@ void Communicator::begin_collective(Operation& operation) {
 }
 
 Communicator::Port& Communicator::port(int peer, bool sends) {
+  Port& port = port_numbers(peer, sends);
+  if (!port.execution) port.execution = plans_.make_port(peer, sends, plain_messages);
+  return port;
+}
+
+Communicator::Port& Communicator::port_numbers(int peer, bool sends) {
   Port& port = (sends ? sends_ : recvs_)[peer];
-  if (!port.execution) {
-    port.execution = plans_.make_port(peer, sends, plain_messages);
+  if (port.pair == 0) {
     const std::uint64_t from = sends ? rank() : peer;
     const std::uint64_t to = sends ? peer : rank();
     port.pair = combine(combine(identity_, from << 32 | to), hash_text("point to point"));
   }
   return port;
+}
+
+std::uint64_t Communicator::digest_base(Port& port, const Signature& signature) noexcept {
+  if (signature != port.signature) {
+    const auto dtype = static_cast<std::uint64_t>(signature.dtype);
+    port.signature = signature;
+    port.digest_base = combine(combine(port.pair, dtype), signature.count);
+  }
+  return port.digest_base;
 }
 
 void Communicator::begin_point_to_point(Operation& operation) {
@@ -207,12 +223,8 @@ void Communicator::begin_point_to_point(Operation& operation) {
   thread_ = line_ != 0 ? line_ : current_thread();
   operation.place = page_->begin_message({operation.number, signature, 0, thread_});
   if (open_ == 1) page_->older_messages_ended();
-  if (signature != port.signature) {
-    const auto dtype = static_cast<std::uint64_t>(signature.dtype);
-    port.signature = signature;
-    port.digest_base = combine(combine(port.pair, dtype), signature.count);
-  }
-  operation.execution->start(arguments_of(operation, digest(port.digest_base, operation.number)));
+  operation.execution->start(
+      arguments_of(operation, digest(digest_base(port, signature), operation.number)));
 }
 
 void Communicator::finish(const Operation& operation) noexcept {

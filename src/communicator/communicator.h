@@ -14,6 +14,7 @@
 #include "communicator/call.h"
 #include "communicator/channel_table.h"
 #include "communicator/cycle.h"
+#include "communicator/gpu_side.h"
 #include "communicator/mailbox.h"
 #include "communicator/operation.h"
 #include "communicator/own_reductions.h"
@@ -49,6 +50,8 @@ class Communicator {
     Doorbell doorbell;
     std::unique_ptr<Peers> peers;
     std::unique_ptr<Transport> transport;
+    /// Null: buffers lie in memory of the host.
+    std::unique_ptr<GpuSide> gpu;
     Patience patience;
     /// Is told of a failure; none if null.
     std::unique_ptr<Witness> witness;
@@ -88,6 +91,22 @@ class Communicator {
     if (checked_.is_set && call.signature == checked_.signature) return check_buffers(call);
     check_new(call);
   }
+
+  // On GPUs. Calls are those of a GPU's streams, and nothing of the core below is for them.
+
+  /// Null where buffers lie in memory of the host.
+  const GpuSide* gpu() const noexcept { return gpu_.get(); }
+  /// Checked calls that begin together.
+  struct GpuCalls {
+    std::vector<Call> others;
+    std::vector<std::pair<Call, Call>> to_itself;  // messages, both ends
+  };
+  /// Queues calls on a stream of this rank's GPU; null: that of the communicator, for which the
+  /// caller then waits by await_gpu(). Throws the first cause if the communicator is or gets
+  /// poisoned.
+  void launch(const GpuCalls& calls, DeviceStream* stream);
+  /// Blocks until the calls on the communicator's own stream have finished. Throws as launch().
+  void await_gpu();
 
   /// Makes a checked call and blocks until it has finished. Throws `Error`, the first cause, if the
   /// communicator is or gets poisoned.
@@ -157,6 +176,9 @@ class Communicator {
   /// could end because this rank's part in them needed nothing. Twice a second, by one thread.
   void look_at_peers() noexcept;
 
+  /// Says at `info` how the ranks reach each other, once all of them are ready.
+  void log_transports() const;
+
   /// Writes out what was recorded for the trace file. Thread-safe.
   void flush_trace() noexcept { timeline_.flush(); }
 
@@ -200,12 +222,26 @@ class Communicator {
   void check_new(const Call& call);
   void check_buffers(const Call& call) {
     if (!checked_.extent.fits(call.buffers)) refuse_buffers(call);
+    if (gpu_) check_reach(call);
   }
+  void check_reach(const Call& call);
+  void check_on_gpu(const Call& call) const;
+  bool on_gpu(const Call& call) const noexcept {
+    return gpu_ && call.signature.kind != CallKind::split;
+  }
+  void launch(const Call& call, DeviceStream& stream, bool awaited);
+  void make_room();
+  /// Lets go of calls on the GPU that have ended.
+  void reap() noexcept;
+  void look_at_gpu() noexcept;
+  void drain_gpu() noexcept;
   [[noreturn]] void refuse_buffers(const Call& call);
   void begin_collective(Operation& operation);
   void look_up(const Call& call);
   void begin_point_to_point(Operation& operation);
   Port& port(int peer, bool sends);
+  Port& port_numbers(int peer, bool sends);
+  std::uint64_t digest_base(Port& port, const Signature& signature) noexcept;
   void begin_tagged(Operation& operation);
   Mailbox& mailbox(int peer);
   Outbox& outbox(int peer);
@@ -226,6 +262,7 @@ class Communicator {
   /// back.
   bool is_held_back(const Operation& operation, std::span<Operation* const> operations);
   void fail(const Operation& operation) noexcept;
+  void fail(const Operation& operation, Status status, int peer) noexcept;
   void stop(Code code) noexcept;
   void poison(const Cause& cause, std::string message) noexcept;
   /// In the words of report.h.
@@ -244,6 +281,9 @@ class Communicator {
   bool near_slowest(std::uint64_t number) noexcept;
   int slowest() const noexcept;
   int waited_for(const Operation& operation) const noexcept;
+  /// Whom a call on the GPU needs: the other end of a message, else one that has not made the call;
+  /// -1: none.
+  int missing_peer(const Operation& operation) const noexcept;
   void start_waiting(Operation& operation, Time now) const noexcept;
   /// examine(), where there is memory for words.
   bool look(std::span<Operation* const> operations, Time now);
@@ -304,6 +344,7 @@ class Communicator {
   PlanTable plans_;
   OwnReductions own_reductions_;
   Registrations registrations_;
+  std::unique_ptr<GpuSide> gpu_;
   std::vector<Port> sends_;  // by peer
   std::vector<Port> recvs_;
   std::atomic<std::uint64_t> kept_bytes_{0};         // by all inboxes

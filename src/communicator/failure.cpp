@@ -40,6 +40,7 @@ Cause Communicator::cause_now(Code code, int culprit) const noexcept {
 
 bool Communicator::latch(const Cause& cause, std::string message) noexcept {
   if (!poison_.latch(cause.code, std::move(message))) return false;
+  if (gpu_) gpu_->stop();
   page_->post(cause);
   peers_->ring();
   doorbell_.ring();
@@ -117,6 +118,7 @@ void Communicator::look_at_peers() noexcept {
   if (TraceFile::wanted()) flush_trace();
   if (stopped() || hear()) return;
   compare_histories();
+  if (gpu_) look_at_gpu();
 }
 
 void Communicator::compare_histories() noexcept {
@@ -134,9 +136,10 @@ Code Communicator::async_error() noexcept {
 }
 
 void Communicator::fail(const Operation& operation) noexcept {
-  if (hear()) return;
-  const Status status = operation.execution->status();
-  const int peer = waited_for(operation);
+  if (!hear()) fail(operation, operation.execution->status(), waited_for(operation));
+}
+
+void Communicator::fail(const Operation& operation, Status status, int peer) noexcept {
   if (status == Status::closed && peer >= 0 && peers_->closed(peer)) return miss(operation, peer);
   if (status == Status::closed) return poison(cause_in(operation, Code::peer_died, peer));
   try {
@@ -149,18 +152,19 @@ void Communicator::fail(const Operation& operation) noexcept {
   const bool differs = status == Status::mismatch;
   poison(cause_in(operation, differs ? Code::mismatch : Code::remote_error, peer), worded([&] {
            const std::string call = title(signature, operation.number);
+           const std::string who = peer >= 0 ? peers_->who(peer) : "another rank";
            if (differs && signature.has_local_blocks() && peer >= 0)
              return fmt::format(
                  "{}, {}: rank {} expects {} elements from {}, which gives another number or made "
                  "another call; name the same count at both ends",
                  call, describe(signature), rank(),
-                 block_of(operation.call.blocks->output, peer).count, peers_->who(peer));
+                 block_of(operation.call.blocks->output, peer).count, who);
            if (differs)
              return fmt::format(
                  "{}, {}, does not match what {} called; both ends must name the "
                  "same calls, counts and types in the same order",
-                 call, describe(signature), peers_->who(peer));
-           return words_of_damage(call, peers_->who(peer));
+                 call, describe(signature), who);
+           return words_of_damage(call, who);
          }));
 }
 
@@ -232,8 +236,21 @@ bool Communicator::near_slowest(std::uint64_t number) noexcept {
   return number <= near_until_;
 }
 
+int Communicator::missing_peer(const Operation& operation) const noexcept {
+  const Signature& signature = operation.call.signature;
+  if (signature.point_to_point()) return signature.peer;
+  int found = -1;
+  for (int peer = 0; peer < ranks(); ++peer) {
+    if (peers_->page(peer).calls() >= operation.number) continue;
+    found = peer;
+    if (peers_->closed(peer)) break;  // it will not come
+  }
+  return found;
+}
+
 int Communicator::waited_for(const Operation& operation) const noexcept {
   if (operation.execution) return operation.execution->position().peer;
+  if (operation.on_gpu) return missing_peer(operation);
   return operation.call.tag != 0 ? operation.call.signature.peer : slowest();
 }
 

@@ -140,7 +140,10 @@ std::unique_ptr<Arrival> form_within(Communicator& parent, int color, int key,
     control = Process::self().control();
     watch = control->when_ended(interrupt->descriptor(), [&parent] { parent.abort(); });
   }
-  return form(exchange, {parent.ranks(), parent.rank(), color, key}, chosen);
+  // A rank stays on its GPU, whatever its new number.
+  const std::string device =
+      parent.gpu() ? fmt::format("KHORO_DEVICE={};", parent.gpu()->device()) : std::string();
+  return form(exchange, {parent.ranks(), parent.rank(), color, key}, device + chosen);
 }
 
 }  // namespace khoro

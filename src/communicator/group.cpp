@@ -76,6 +76,15 @@ void Batch::copy_messages_to_itself() noexcept {
   }
 }
 
+void Batch::launch(DeviceStream* stream) const {
+  Communicator::GpuCalls calls;
+  for (const Queue& queue : queues_)
+    calls.others.insert(calls.others.end(), queue.calls.begin(), queue.calls.end());
+  for (std::size_t i = 0; i < to_self_.size(); ++i)
+    calls.to_itself.emplace_back(to_self_[i], from_self_[i]);
+  communicator_.launch(calls, stream);
+}
+
 Progress Batch::advance(Queue& queue) noexcept {
   bool moved = false;
   while (!queue.done()) {

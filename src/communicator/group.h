@@ -27,6 +27,9 @@ class Batch {
   /// Copies what this rank sends to itself. First of all, and once.
   void copy_messages_to_itself() noexcept;
 
+  /// On GPUs: queues all of it on a stream, as Communicator::launch() has it.
+  void launch(DeviceStream* stream) const;
+
   Progress advance() noexcept;
   /// No operation outlives `until`, nor its own deadline.
   bool examine(Time now, Time until = never) noexcept;

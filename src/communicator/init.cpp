@@ -114,6 +114,7 @@ std::unique_ptr<Communicator> Arrival::meet(const Interrupt* interrupt) {
     if (error.code() == Code::aborted) Process::self().call_off(id_, error);
     throw;
   }
+  communicator->log_transports();
   return communicator;
 }
 
@@ -151,12 +152,16 @@ void decline(const Place& place, const Error& reason, Time until) noexcept {
   }
 }
 
-std::vector<std::unique_ptr<Communicator>> init_all_host(int ranks) {
-  const Settings settings = settings_for();
+namespace {
+
+/// `devices` is one for each rank, or none.
+std::vector<std::unique_ptr<Communicator>> init_all(int ranks, Settings settings,
+                                                    const std::vector<int>& devices) {
   std::vector<Seat> seats;
   std::vector<Introduction> members;
   std::vector<Listener> listeners;
   for (int rank = 0; rank < ranks; ++rank) {
+    if (!devices.empty()) settings.device = devices[static_cast<std::size_t>(rank)];
     seats.emplace_back(rank, ranks, settings);
     members.push_back(seats.back().introduction());
     listeners.push_back(seats.back().listener());
@@ -168,7 +173,22 @@ std::vector<std::unique_ptr<Communicator>> init_all_host(int ranks) {
   std::vector<std::unique_ptr<Communicator>> made;
   for (std::size_t rank = 0; rank < seats.size(); ++rank)
     made.push_back(seats[rank].join(membership, std::move(stripes[rank]), {}, settings));
+  for (const auto& communicator : made) communicator->log_transports();
   return made;
+}
+
+}  // namespace
+
+std::vector<std::unique_ptr<Communicator>> init_all_host(int ranks) {
+  Settings settings = settings_for();
+  settings.memory = "host";
+  return init_all(ranks, std::move(settings), {});
+}
+
+std::vector<std::unique_ptr<Communicator>> init_all(const std::vector<int>& devices) {
+  Settings settings = settings_for();
+  if (settings.memory == "host") settings.memory = "cuda";
+  return init_all(static_cast<int>(devices.size()), std::move(settings), devices);
 }
 
 }  // namespace khoro

@@ -77,7 +77,9 @@ std::unique_ptr<Communicator> join(const Place& place, const std::string& chosen
 /// reason. Blocks for a moment, and until `until` where the meeting is not open yet. Thread-safe.
 void decline(const Place& place, const Error& reason, Time until) noexcept;
 
-/// All ranks of a new communicator, by rank, connected without a meeting.
+/// All ranks of a new communicator, by rank, connected without a meeting: on memory of the host, or
+/// each on a GPU.
 std::vector<std::unique_ptr<Communicator>> init_all_host(int ranks);
+std::vector<std::unique_ptr<Communicator>> init_all(const std::vector<int>& devices);
 
 }  // namespace khoro

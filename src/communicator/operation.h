@@ -19,6 +19,7 @@ struct Operation {
   /// Null: a message with a tag, or nothing to move, and nothing to wait for but ranks that are
   /// many calls behind.
   Execution* execution = nullptr;
+  bool on_gpu = false;  // then a stream holds it
   std::uint64_t place;  // of a message's record
   Receipt receipt;      // of a receive with a tag
 
@@ -33,5 +34,21 @@ struct Operation {
   /// The peer that has left while this rank waited for it; -1: none has.
   int left = -1;
 };
+
+/// The digest of one call in the headers of its messages; two multiplications, for it is on the way
+/// of every call. All that does not change between equal calls is in `base`.
+inline std::uint32_t digest(std::uint64_t base, std::uint64_t number) noexcept {
+  std::uint64_t x = (base + number) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 32)) * 0x94d049bb133111ebu;
+  return static_cast<std::uint32_t>(x >> 32);
+}
+
+/// What its program is asked for.
+inline CallArguments arguments_of(const Operation& operation, std::uint32_t digest) noexcept {
+  const Signature& signature = operation.call.signature;
+  return {operation.call.buffers, signature.count, signature.dtype,
+          signature.reduction,    digest,          operation.call.blocks.get(),
+          operation.call.own};
+}
 
 }  // namespace khoro

@@ -49,12 +49,22 @@ Lane recv_lane(int peer, int channel) { co_yield recv(peer, channel) | write(out
 }  // namespace
 
 PlanTable::PlanTable(int rank, int ranks, const Settings& settings, Ends& ends)
+    : PlanTable(rank, ranks, settings) {
+  ends_ = &ends;
+}
+
+PlanTable::PlanTable(int rank, int ranks, const Settings& settings, const gpu::DeviceSeat& seat)
+    : PlanTable(rank, ranks, settings) {
+  seat_.emplace(seat).partials = options_.partials;
+  medium_ = Medium::memory;
+}
+
+PlanTable::PlanTable(int rank, int ranks, const Settings& settings)
     : rank_(rank),
       topology_(Topology::one_machine(ranks)),
       medium_(transport_of(settings).uses_sockets ? Medium::sockets : Medium::memory),
       slots_(static_cast<int>(settings.slots)),
-      exact_(settings.determinism == "exact"),
-      ends_(ends) {
+      exact_(settings.determinism == "exact") {
   options_.partials = exact_ || settings.partials == "f32" ? Partials::f32 : Partials::dtype;
   options_.scratch = &scratch_;
   if (!settings.algorithm.empty()) force(settings.algorithm);
@@ -171,15 +181,21 @@ PlanTable::Entry& PlanTable::make(const Collective& collective, const Choice& ch
   }
   log(LogLevel::info, "rank {}: plan {} ranks {} program hash {:016x}: {}", rank_, name,
       collective.ranks, image.hash, choice.why);
+  if (seat_) {
+    entry.on_gpu = std::make_unique<gpu::DeviceExecution>(std::move(image), collective, *seat_);
+    return entries_.emplace_back(std::move(entry));
+  }
   ExecutionOptions options = options_;
   const int proved = choice.algorithm ? choice.algorithm->least_slots : slots_;
   if (proved > static_cast<int>(ChannelShape::least_slots)) options.short_bytes = 0;
-  entry.execution = std::make_unique<Execution>(std::move(image), collective, ends_, options);
+  entry.execution = std::make_unique<Execution>(std::move(image), collective, *ends_, options);
   return entries_.emplace_back(std::move(entry));
 }
 
-std::unique_ptr<Execution> PlanTable::make_port(int peer, bool sends, std::uint8_t channel) {
-  // To each end the pair looks like a broadcast of one chunk.
+namespace {
+
+/// To each end the pair looks like a broadcast of one chunk.
+Plan port_plan(int peer, bool sends, std::uint8_t channel) {
   Plan plan;
   plan.algorithm = "point_to_point";
   plan.collective = {CollectiveKind::broadcast, 2, 0, false};
@@ -188,10 +204,25 @@ std::unique_ptr<Execution> PlanTable::make_port(int peer, bool sends, std::uint8
     program.lanes.push_back(sends ? send_lane(peer, channel) : recv_lane(peer, channel));
     return program;
   };
+  return plan;
+}
+
+}  // namespace
+
+std::unique_ptr<gpu::DeviceExecution> PlanTable::make_gpu_port(int peer, bool sends,
+                                                               std::uint8_t channel) {
+  const Plan plan = port_plan(peer, sends, channel);
+  gpu::DeviceSeat seat = *seat_;
+  seat.passes_empty = true;
+  return std::make_unique<gpu::DeviceExecution>(flatten(plan, 0), plan.collective, seat);
+}
+
+std::unique_ptr<Execution> PlanTable::make_port(int peer, bool sends, std::uint8_t channel) {
+  const Plan plan = port_plan(peer, sends, channel);
   ExecutionOptions options = options_;
   options.passes_empty = true;
   options.scratch = nullptr;  // it needs none, and runs beside others
-  return std::make_unique<Execution>(flatten(plan, 0), plan.collective, ends_, options);
+  return std::make_unique<Execution>(flatten(plan, 0), plan.collective, *ends_, options);
 }
 
 }  // namespace khoro

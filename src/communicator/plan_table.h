@@ -11,6 +11,7 @@
 #include "base/settings.h"
 #include "communicator/call.h"
 #include "executor/execution.h"
+#include "executor/gpu/device_execution.h"
 #include "executor/scratch.h"
 #include "plan/program.h"
 #include "planner/rule.h"
@@ -31,12 +32,16 @@ class PlanTable {
     Collective collective;
     const Algorithm* algorithm = nullptr;  // null: a given plan
     std::uint64_t plan_hash = 0;
+    // One of the two: where the table is.
     std::unique_ptr<Execution> execution;
+    std::unique_ptr<gpu::DeviceExecution> on_gpu;
   };
 
-  /// Borrows `ends`. Throws invalid_argument if the settings force an algorithm that does not
-  /// exist or cannot do what other settings ask for, or give a plan that cannot be read.
+  /// Borrows `ends`, or what the seat names. Throws invalid_argument if the settings force an
+  /// algorithm that does not exist or cannot do what other settings ask for, or give a plan that
+  /// cannot be read.
   PlanTable(int rank, int ranks, const Settings& settings, Ends& ends);
+  PlanTable(int rank, int ranks, const Settings& settings, const gpu::DeviceSeat& seat);
 
   /// Throws invalid_argument if the settings force an algorithm that cannot do the call. `own` is
   /// the reduction, if it was made, here and below.
@@ -47,10 +52,13 @@ class PlanTable {
   /// This rank's end of the messages to or from `peer` on one of the two channels: an execution of
   /// its own, which copies `count` elements from input or to output. Throws `Error`.
   std::unique_ptr<Execution> make_port(int peer, bool sends, std::uint8_t channel);
+  /// The same on a GPU.
+  std::unique_ptr<gpu::DeviceExecution> make_gpu_port(int peer, bool sends, std::uint8_t channel);
   /// Memory for partial results, which all plans share. Any thread.
   std::uint64_t scratch_bytes() const noexcept { return scratch_.bytes(); }
 
  private:
+  PlanTable(int rank, int ranks, const Settings& settings);
   Collective collective_of(const Signature& signature, const OwnReduction* own) const;
   Choice choose(const Signature& signature, const Collective& collective) const;
   Entry& make(const Collective& collective, const Choice& choice);
@@ -66,7 +74,8 @@ class PlanTable {
   bool exact_;
   ExecutionOptions options_;
   Scratch scratch_;
-  Ends& ends_;
+  Ends* ends_ = nullptr;  // null: on a GPU
+  std::optional<gpu::DeviceSeat> seat_;
   const Algorithm* forced_ = nullptr;
   std::optional<Plan> given_;
   std::uint64_t given_hash_ = 0;

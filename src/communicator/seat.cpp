@@ -132,9 +132,10 @@ int bell_of(Introduction& peer, Anchors& anchors) {
 Seat::Seat(int rank, int ranks, const Settings& settings)
     : rank_(rank),
       ranks_(ranks),
+      gpu_(settings.memory == "host" ? nullptr : std::make_unique<GpuSeat>(rank, ranks, settings)),
       area_bytes_(channel_bytes(settings, ranks)),
-      memory_(make_shared_memory(fmt::format("khoro rank {}", rank),
-                                 channel_area_offset + area_bytes_)),
+      memory_bytes_(channel_area_offset + area_bytes_ + (gpu_ ? gpu_->area_bytes() : 0)),
+      memory_(make_shared_memory(fmt::format("khoro rank {}", rank), memory_bytes_)),
       sleepers_(Sleepers::of_process().keep()) {
   // Before the others learn of rank 0, so that it empties what they will fill.
   if (!settings.trace.empty()) TraceFile::of_process().open_first(settings.trace, rank == 0);
@@ -144,9 +145,10 @@ Seat::Seat(int rank, int ranks, const Settings& settings)
   identity.ranks = ranks;
   identity.pid = ::getpid();
   identity.number_at = reinterpret_cast<std::uintptr_t>(Process::self().number_at());
-  const Mapping mapping = Mapping::open(memory_.number(), channel_area_offset + area_bytes_,
-                                        fmt::format("shared memory of rank {}", rank));
+  const Mapping mapping =
+      Mapping::open(memory_.number(), memory_bytes_, fmt::format("shared memory of rank {}", rank));
   new (mapping.bytes().data()) RankPage(identity);
+  if (gpu_) gpu_->fill(mapping.bytes().subspan(channel_area_offset + area_bytes_));
   if (transport_of(settings).uses_sockets && ranks > 1) {
     stripes_ = static_cast<int>(settings.tcp_stripes);
     listener_ = listen_for_stripes(settings.socket_interfaces, settings.socket_family);
@@ -161,6 +163,7 @@ Introduction Seat::introduction() noexcept {
   mine.rank = rank_;
   mine.process = Process::self().number();
   mine.memory = std::move(memory_);
+  if (gpu_) mine.gpu_memory = gpu_->show();
   return mine;
 }
 
@@ -171,17 +174,18 @@ int Seat::arena() noexcept {
 }
 
 std::unique_ptr<Communicator> Seat::join(Membership& membership, Stripes stripes, PeerArenas arenas,
-                                         const Settings& settings) const {
+                                         const Settings& settings) {
   Communicator::Parts parts;
   auto anchors = std::make_shared<Anchors>();
   anchors->sleepers = sleepers_;
   std::vector<Peers::Member> members;
   std::vector<RankPage*> pages;
+  std::vector<std::span<std::byte>> gpu_areas;
   TransportSetup setup{rank_, {}, channel_area_offset, area_bytes_};
   for (Introduction& peer : membership.members) {
-    const Mapping& mapping = anchors->mappings.emplace_back(
-        Mapping::open(peer.memory.number(), channel_area_offset + area_bytes_,
-                      fmt::format("shared memory of rank {}", peer.rank)));
+    const Mapping& mapping = anchors->mappings.emplace_back(Mapping::open(
+        peer.memory.number(), memory_bytes_, fmt::format("shared memory of rank {}", peer.rank)));
+    gpu_areas.push_back(mapping.bytes().subspan(channel_area_offset + area_bytes_));
     RankPage& page = page_of(peer, ranks_, mapping);
     pages.push_back(&page);
     if (peer.rank == rank_) parts.page = &page;
@@ -200,6 +204,7 @@ std::unique_ptr<Communicator> Seat::join(Membership& membership, Stripes stripes
     endpoint.private_memory = private_memory_of(page);
   }
 
+  if (gpu_) parts.gpu = gpu_->join(membership, gpu_areas, settings);
   parts.identity = membership.communicator;
   parts.settings = settings;
   parts.system = &machine();

@@ -8,6 +8,7 @@
 #include "base/settings.h"
 #include "base/shared_memory.h"
 #include "communicator/communicator.h"
+#include "communicator/gpu_seat.h"
 #include "communicator/peer_arenas.h"
 #include "communicator/rank_page.h"
 #include "rendezvous/membership.h"
@@ -35,12 +36,14 @@ class Seat {
   /// used. What is left of the membership afterwards, all memory among it, is not needed any more.
   /// Throws `Error`, naming the rank whose memory is not what a correct rank shows.
   std::unique_ptr<Communicator> join(Membership& membership, Stripes stripes, PeerArenas arenas,
-                                     const Settings& settings) const;
+                                     const Settings& settings);
 
  private:
   int rank_;
   int ranks_;
-  std::uint64_t area_bytes_;
+  std::unique_ptr<GpuSeat> gpu_;  // null: on host memory
+  std::uint64_t area_bytes_;      // of the host's channels
+  std::uint64_t memory_bytes_;
   Descriptor memory_;
   std::shared_ptr<void> sleepers_;  // see Sleepers::keep()
   std::shared_ptr<Arena> arena_;

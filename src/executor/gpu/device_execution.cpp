@@ -59,6 +59,7 @@ std::byte* DeviceScratch::at_least(std::uint64_t bytes) {
     // used.
     const std::uint64_t last = memory_.empty() ? 0 : memory_.back()->bytes();
     memory_.push_back(driver_.allocate(device_, std::max(bytes, 2 * last)));
+    bytes_.fetch_add(memory_.back()->bytes(), std::memory_order_relaxed);
   }
   return at<std::byte>(driver_.in_kernels(device_, memory_.back()->address()));
 }
@@ -69,11 +70,13 @@ DeviceExecution::DeviceExecution(Image image, const Collective& collective, cons
       seat_(seat),
       layout_(image_, collective),
       kernel_(&seat.driver.kernel(seat.device, kernel_image(), kernel_name)) {
-  const int resident = kernel_->resident_blocks(threads_of_block, layout_.block_bytes());
-  if (static_cast<std::size_t>(resident) < image_.lanes.size())
+  resident_ = kernel_->resident_blocks(threads_of_block, layout_.block_bytes());
+  const std::size_t wanted = image_.lanes.size() * static_cast<std::size_t>(seat.neighbours);
+  if (static_cast<std::size_t>(resident_) < wanted)
     throw Error(Code::invalid_usage,
-                fmt::format("a plan of {} lanes on {}, which runs {} blocks at once",
-                            image_.lanes.size(), seat.driver.facts(seat.device).name, resident));
+                fmt::format("{} ranks with a plan of {} lanes on {}, which runs {} blocks at once",
+                            seat.neighbours, image_.lanes.size(),
+                            seat.driver.facts(seat.device).name, resident_));
   memory_ = seat.driver.allocate(seat.device, layout_.bytes());
   there_ = at<std::byte>(seat.driver.in_kernels(seat.device, memory_->address()));
   write();
@@ -106,7 +109,7 @@ void DeviceExecution::launch(const CallArguments& call, DeviceStream& stream) {
                 "kernels run neither functions of callers nor blocks of unequal lengths");
   const CallShape shape =
       shape_of(image_, collective_, call, seat_.partials, seat_.ends.layout().slot_bytes);
-  if (shape.grid.tiles() == 0) return;
+  if (shape.grid.tiles() == 0 && !seat_.passes_empty) return;
   CallMemory memory;
   memory.input = in_kernels(call.buffers.input, "send");
   memory.output = in_kernels(call.buffers.output, "receive");
@@ -115,7 +118,8 @@ void DeviceExecution::launch(const CallArguments& call, DeviceStream& stream) {
   memory.weights = layout_.weights(there_);
   memory.stop = seat_.control.stop_in_kernels();
   memory.report = seat_.control.report_in_kernels();
-  const Call asked = make_call(program_, shape, call, seat_.partials, memory);
+  Call asked = make_call(program_, shape, call, seat_.partials, memory);
+  asked.tiles = std::max<std::uint64_t>(asked.tiles, 1);
   Launch launch;
   launch.kernel = kernel_;
   launch.blocks = static_cast<int>(image_.lanes.size());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -43,6 +44,8 @@ class ControlPage {
 class DeviceScratch {
  public:
   DeviceScratch(Driver& driver, int device) noexcept : driver_(driver), device_(device) {}
+  /// All that is held. Any thread.
+  std::uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
   /// So many bytes at least, as kernels see them. What was there before stays until this is
   /// destroyed, for calls that are queued. Throws `Error`.
   std::byte* at_least(std::uint64_t bytes);
@@ -51,6 +54,7 @@ class DeviceScratch {
   Driver& driver_;
   int device_;
   std::vector<std::unique_ptr<DeviceMemory>> memory_;  // the last one is in use
+  std::atomic<std::uint64_t> bytes_{0};
 };
 
 /// The ends of a rank's channels, as kernels of its device find them. They live as long as the
@@ -71,6 +75,10 @@ struct DeviceSeat {
   ControlPage& control;
   DeviceScratch& scratch;
   Partials partials = Partials::dtype;
+  /// Ranks on the device whose programs wait for each other's, this one among them.
+  int neighbours = 1;
+  /// A call of count 0 passes empty messages.
+  bool passes_empty = false;
 };
 
 /// One rank's program on its device, and the calls of it that streams are given. Made once per
@@ -78,12 +86,14 @@ struct DeviceSeat {
 class DeviceExecution {
  public:
   /// Opens every port of the image. Throws `Error`: invalid_argument as Execution does, and
-  /// invalid_usage where the device cannot run all lanes at once.
+  /// invalid_usage where the device cannot run the lanes of all neighbours at once.
   DeviceExecution(Image image, const Collective& collective, const DeviceSeat& seat);
   DeviceExecution(const DeviceExecution&) = delete;
   DeviceExecution& operator=(const DeviceExecution&) = delete;
 
   const Image& image() const noexcept { return image_; }
+  /// Blocks that the device runs at once, all of them such as a lane of this one needs.
+  int resident_blocks() const noexcept { return resident_; }
   /// Queues a call; the buffers are the device's until the stream has done it. Calls of a rank are
   /// done in the order in which they are queued, on whatever streams, which is for the caller to
   /// see to. It may block when it is the first that needs so much scratch. Throws `Error`:
@@ -103,6 +113,7 @@ class DeviceExecution {
   std::byte* there_ = nullptr;
   Program program_;
   const Kernel* kernel_ = nullptr;
+  int resident_ = 0;
 };
 
 }  // namespace khoro::gpu

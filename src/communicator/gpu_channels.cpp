@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "communicator/gpu_channels.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "communicator/plan_table.h"
+
+namespace khoro {
+namespace {
+
+/// From one rank to another: for the lanes of plans, and one for messages.
+constexpr int lanes_with_room = 4;
+constexpr int channels_with_room = lanes_with_room + 1;
+constexpr std::uint32_t least_slot_bytes = 4096;
+
+GpuPlaces places_of(const gpu::Layout& layout, int ranks) noexcept {
+  return {ranks, channels_with_room, GpuPlaces::to_page(layout.receiver_bytes()),
+          GpuPlaces::to_page(layout.sender_bytes())};
+}
+
+std::vector<std::span<std::byte>> places_in(const std::vector<GpuArea>& areas) {
+  std::vector<std::span<std::byte>> all;
+  for (const GpuArea& area : areas) all.push_back(area.places());
+  return all;
+}
+
+}  // namespace
+
+GpuCard& GpuArea::card() const noexcept {
+  return *std::launder(reinterpret_cast<GpuCard*>(memory_.data()));
+}
+
+std::atomic<std::uint32_t>& GpuArea::reaches(int rank) const noexcept {
+  return std::launder(
+      reinterpret_cast<std::atomic<std::uint32_t>*>(memory_.data() + sizeof(GpuCard)))[rank];
+}
+
+gpu::Layout gpu_layout_of(const Settings& settings, int ranks) {
+  gpu::Layout layout;
+  layout.slots = static_cast<std::uint32_t>(settings.slots);
+  layout.slot_bytes = static_cast<std::uint32_t>(settings.slot_bytes);
+  layout.flagged_bytes = std::min(layout.flagged_bytes, layout.slot_bytes);
+  const auto most = static_cast<std::uint64_t>(settings.buffer_bytes);
+  const auto needed = [&] { return places_of(layout, ranks).bytes(); };
+  while (needed() > most && layout.slot_bytes > least_slot_bytes)
+    layout.slot_bytes -= std::min(layout.slot_bytes - least_slot_bytes, std::uint32_t{4096});
+  if (needed() > most && ranks > 1)
+    throw Error(Code::invalid_argument,
+                fmt::format("KHORO_BUFFER_BYTES={}: the channels of {} GPUs need {} at least; set "
+                            "more, or a lower KHORO_SLOTS",
+                            most, ranks, needed()));
+  return layout;
+}
+
+GpuPlaces gpu_places_of(const Settings& settings, int ranks) {
+  return places_of(gpu_layout_of(settings, ranks), ranks);
+}
+
+GpuChannels::GpuChannels(Parts parts)
+    : parts_(std::move(parts)),
+      staging_(*parts_.driver, parts_.device, parts_.rank, places_in(parts_.areas)),
+      bytes_(parts_.ipc->bytes()) {}
+
+bool GpuChannels::reaches(int peer) const noexcept {
+  const auto said = [&](int who, int of) {
+    return parts_.areas[static_cast<std::size_t>(who)].reaches(of).load(
+               std::memory_order_acquire) == 1;
+  };
+  return said(parts_.rank, peer) && said(peer, parts_.rank);
+}
+
+std::string_view GpuChannels::transport_to(int peer) const noexcept {
+  return reaches(peer) ? CudaIpc::name : Staging::name;
+}
+
+std::string GpuChannels::transports() const {
+  std::string names;
+  for (const std::string_view name : {CudaIpc::name, Staging::name})
+    for (int peer = 0; peer < parts_.places.ranks; ++peer) {
+      if (peer == parts_.rank || transport_to(peer) != name) continue;
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
+      break;
+    }
+  return names;
+}
+
+void GpuChannels::log_transports() const {
+  if (!logs(LogLevel::info)) return;
+  for (const std::string_view name : {CudaIpc::name, Staging::name}) {
+    std::vector<int> peers;
+    for (int peer = 0; peer < parts_.places.ranks; ++peer)
+      if (peer != parts_.rank && transport_to(peer) == name) peers.push_back(peer);
+    if (!peers.empty())
+      log(LogLevel::info, "rank {}: on GPU {} at {}: {} to {} {}", parts_.rank, parts_.device,
+          parts_.driver->facts(parts_.device).bus_id, name, peers.size() == 1 ? "rank" : "ranks",
+          fmt::join(peers, ", "));
+  }
+}
+
+int GpuChannels::channel_of(std::uint8_t index) const {
+  if (index == plain_messages) return lanes_with_room;
+  if (index < lanes_with_room) return index;
+  throw Error(
+      Code::invalid_usage,
+      fmt::format("a plan with more than {} channels from one GPU to another", lanes_with_room));
+}
+
+/// Where kernels find what rank `of`, this one or the peer, gives for a channel of the two.
+std::byte* GpuChannels::place(int peer, int of, std::uint64_t offset, std::uint64_t bytes) {
+  if (reaches(peer)) return parts_.ipc->place(of == parts_.rank ? -1 : of, offset);
+  std::byte* const found = staging_.place(of, offset, bytes);
+  bytes_.store(parts_.ipc->bytes() + staging_.bytes(), std::memory_order_relaxed);
+  return found;
+}
+
+gpu::End* GpuChannels::end(int peer, std::uint8_t index, bool sends) {
+  const auto known = ends_.find({peer, index, sends});
+  if (known != ends_.end()) return known->second;
+  const GpuPlaces& places = parts_.places;
+  const int channel = channel_of(index);
+  const int receiver = sends ? peer : parts_.rank, sender = sends ? parts_.rank : peer;
+  const gpu::End end = gpu::end_at(
+      parts_.layout, place(peer, receiver, places.receiver(sender, channel), places.receiver_bytes),
+      place(peer, sender, places.sender(receiver, channel), places.sender_bytes));
+
+  constexpr std::uint64_t room = gpu::Layout::to_line(sizeof(gpu::End));
+  const auto most = 2 * static_cast<std::uint64_t>(places.ranks) * channels_with_room;
+  if (!ends_memory_) ends_memory_ = parts_.driver->allocate(parts_.device, most * room);
+  const DeviceAddress at = ends_memory_->address() + ends_.size() * room;
+  const std::unique_ptr<DeviceStream> stream = parts_.driver->make_stream(parts_.device);
+  stream->copy(at, reinterpret_cast<std::uintptr_t>(&end), sizeof end);
+  stream->synchronize();
+  auto* const there = reinterpret_cast<gpu::End*>(parts_.driver->in_kernels(parts_.device, at));
+  ends_.emplace(Name{peer, index, sends}, there);
+  return there;
+}
+
+}  // namespace khoro

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls of a communicator on GPUs: they are queued on streams, and looked after until they have
+// ended.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <new>
+
+#include "base/error.h"
+#include "base/thread.h"
+#include "communicator/communicator.h"
+
+namespace khoro {
+namespace {
+
+/// Calls that streams hold at most. Their records stay on the page of the rank meanwhile.
+constexpr std::size_t most_flights = RankPage::ring / 2;
+
+std::uint64_t bytes_of(const Signature& signature, std::uint64_t blocks) {
+  return signature.count * find(signature.dtype)->bytes * blocks;
+}
+
+}  // namespace
+
+void Communicator::check_on_gpu(const Call& call) const {
+  const Signature& signature = call.signature;
+  const auto refuse = [&](const char* why) {
+    throw Error(Code::invalid_usage,
+                fmt::format("{} on GPUs: {}", describe(signature, call.tag), why));
+  };
+  if (call.tag != 0) refuse("messages have no tags there; use khoroSend and khoroRecv");
+  if (call.blocks && !call.own)
+    refuse("blocks have equal lengths there; use the call without V, or sends and receives");
+  if (signature.reduction == Reduction::user)
+    refuse("kernels call no function of the caller; use a reduction of khoroRedOp_t");
+}
+
+void Communicator::check_reach(const Call& call) {
+  if (call.signature.kind == CallKind::split) return;
+  try {
+    const Extent& extent = checked_.extent;
+    if (extent.reads) gpu_->check_reach(call.buffers.input, extent.input, "send");
+    if (extent.writes) gpu_->check_reach(call.buffers.output, extent.output, "receive");
+  } catch (const Error& error) {
+    page_->refuse(call.signature, call.tag);
+    throw Error(error.code(), fmt::format("{}: {}", describe(call.signature), error.what()));
+  }
+}
+
+void Communicator::launch(const GpuCalls& calls, DeviceStream* stream) {
+  DeviceStream& on = stream ? *stream : gpu_->stream();
+  make_room();
+  const std::lock_guard lock(gpu_->mutex());
+  reap();
+  if (stopped()) throw_cause();
+  const Call* current = nullptr;
+  try {
+    gpu_->fork(on);
+    for (const auto& [from, to] : calls.to_itself) {
+      current = &from;
+      on.copy(reinterpret_cast<std::uintptr_t>(to.buffers.output),
+              reinterpret_cast<std::uintptr_t>(from.buffers.input), bytes_of(from.signature, 1));
+    }
+    for (const Call& call : calls.others) {
+      current = &call;
+      launch(call, on, stream == nullptr);
+    }
+    gpu_->join(on);
+  } catch (const Error& error) {
+    poison(cause_now(error.code(), rank()), worded([&] {
+             return fmt::format("{}: {}", describe(current->signature), error.what());
+           }));
+  } catch (const std::bad_alloc&) {
+    poison(cause_now(Code::out_of_memory, rank()),
+           worded([&] { return describe(current->signature) + ": no memory left to prepare it"; }));
+  }
+  if (stopped()) throw_cause();
+}
+
+void Communicator::launch(const Call& call, DeviceStream& stream, bool awaited) {
+  const Signature& signature = call.signature;
+  Operation operation;
+  operation.call = call;
+  operation.on_gpu = true;
+  thread_ = current_thread();
+  GpuSide::Flight* flight = nullptr;
+  if (signature.point_to_point()) {
+    const bool sends = signature.kind == CallKind::send;
+    Port& port = this->port_numbers(signature.peer, sends);
+    operation.number = ++port.number;
+    under_way_.store(static_cast<std::uint64_t>(signature.kind) | operation.number << 8,
+                     std::memory_order_relaxed);
+    operation.place = page_->begin_message({operation.number, signature, 0, thread_});
+    if (gpu_->flights().empty()) page_->older_messages_ended();
+    flight = &gpu_->launch_message(
+        signature.peer, sends,
+        arguments_of(operation, digest(digest_base(port, signature), operation.number)));
+  } else {
+    if (!last_.plan || signature != last_.signature) look_up(call);
+    operation.number = ++calls_;
+    under_way_.store(static_cast<std::uint64_t>(signature.kind) | operation.number << 8,
+                     std::memory_order_relaxed);
+    page_->begin(record_of(operation));
+    if (signature.moves_nothing()) return page_->finish(operation.number);
+    flight =
+        &gpu_->launch(*last_.plan->on_gpu,
+                      arguments_of(operation, digest(last_.digest_base, operation.number)), stream);
+  }
+  flight->operation = operation;
+  flight->operation.call.blocks = nullptr;  // what the call borrowed is not looked at any more
+  flight->operation.call.own = nullptr;
+  flight->awaited = awaited;
+}
+
+void Communicator::await_gpu() {
+  try {
+    gpu_->stream().synchronize();
+  } catch (const Error& error) {
+    poison(cause_now(error.code(), rank()), worded([&] { return std::string(error.what()); }));
+  }
+  {
+    const std::lock_guard lock(gpu_->mutex());
+    reap();
+  }
+  if (stopped()) throw_cause();
+}
+
+void Communicator::make_room() {
+  for (;;) {
+    std::shared_ptr<DeviceEvent> oldest;
+    {
+      const std::lock_guard lock(gpu_->mutex());
+      reap();
+      if (stopped() || gpu_->flights().size() < most_flights) return;
+      oldest = gpu_->flights().front().ended;
+    }
+    oldest->synchronize();
+  }
+}
+
+void Communicator::reap() noexcept {
+  auto& flights = gpu_->flights();
+  for (auto flight = flights.begin(); flight != flights.end();) {
+    try {
+      if (!flight->ended->complete()) {
+        ++flight;
+        continue;
+      }
+    } catch (const Error& error) {
+      poison(cause_now(error.code(), rank()), worded([&] { return std::string(error.what()); }));
+    }
+    const Operation& operation = flight->operation;
+    // It is said before the events are: a call that failed is told before it would count as done.
+    if (const std::uint32_t failure = gpu_->report().failure; failure != 0 && !stopped() && !hear())
+      fail(operation, static_cast<Status>(failure - 1), waited_for(operation));
+    if (operation.call.signature.point_to_point())
+      page_->finish_message(operation.place, 0);
+    else
+      page_->finish(operation.number);
+    flight = gpu_->land(flight);
+  }
+  if (flights.empty()) under_way_.store(idle, std::memory_order_release);
+}
+
+void Communicator::look_at_gpu() noexcept {
+  // Who makes a call now looks itself.
+  const std::unique_lock lock(gpu_->mutex(), std::try_to_lock);
+  if (!lock) return;
+  reap();
+  if (stopped()) return;
+  try {
+    std::vector<Operation*> begun;
+    for (GpuSide::Flight& flight : gpu_->flights())
+      if (flight.awaited || flight.begun->complete()) begun.push_back(&flight.operation);
+    if (!begun.empty()) examine(begun, system_->now());
+  } catch (const Error& error) {
+    poison(cause_now(error.code(), rank()), worded([&] { return std::string(error.what()); }));
+  } catch (const std::bad_alloc&) {
+    // The next look does it.
+  }
+}
+
+void Communicator::drain_gpu() noexcept {
+  std::vector<std::shared_ptr<DeviceEvent>> ended;
+  try {
+    {
+      const std::lock_guard lock(gpu_->mutex());
+      for (const GpuSide::Flight& flight : gpu_->flights()) ended.push_back(flight.ended);
+    }
+    // Those who look at the calls meanwhile end them at their deadline.
+    for (const auto& event : ended) event->synchronize();
+  } catch (const std::exception&) {
+    // It has failed, and so has ended; or its end is waited for with the rest of the GPU's side.
+  }
+  const std::lock_guard lock(gpu_->mutex());
+  reap();
+}
+
+}  // namespace khoro
