@@ -39,11 +39,8 @@ std::shared_ptr<Driver> gpus_of_process(std::string_view name) {
     throw Error(Code::invalid_usage,
                 fmt::format("KHORO_MEMORY={}: {}{}", name, why_not,
                             name == "virtual" ? "; KHORO_VIRTUAL_GPUS says how many" : ""));
-  for (int device = 0; device < driver->devices(); ++device) {
-    const DeviceFacts facts = driver->facts(device);
-    log(LogLevel::info, "GPU {}: {} at {}, {} bytes", device, facts.name, facts.bus_id,
-        facts.memory_bytes);
-  }
+  log(LogLevel::info, "{} GPUs of {}{}", driver->devices(), name,
+      driver->devices() > 0 ? ", the first " + driver->facts(0).name : "");
   known = driver;
   return driver;
 }

@@ -95,8 +95,12 @@ VirtualMachine virtual_machine_of(const Settings& settings) {
           count, machine.devices.size());
   }
   machine.resident_blocks = multiprocessors;
+  machine.block_threads = 1;  // many blocks share few cores, and meetings of threads are dear
 #ifdef KHORO_TEST_SWITCHES
-  machine.seed = static_cast<std::uint64_t>(settings.virtual_seed);
+  if (settings.virtual_seed != 0) {
+    machine.seed = static_cast<std::uint64_t>(settings.virtual_seed);
+    machine.block_threads = 2;
+  }
 #endif
   return machine;
 }

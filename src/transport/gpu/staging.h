@@ -22,6 +22,9 @@ class Staging {
   /// `memory` of all ranks, borrowed; this one is `self`.
   Staging(Driver& driver, int device, int self, std::vector<std::span<std::byte>> memory)
       : driver_(driver), device_(device), self_(self), memory_(std::move(memory)) {}
+  ~Staging();
+  Staging(const Staging&) = delete;
+  Staging& operator=(const Staging&) = delete;
 
   /// Where kernels of this rank's device find so many bytes at `offset` of a rank's memory, whole
   /// pages both. Throws `Error`.
@@ -34,7 +37,7 @@ class Staging {
   int device_;
   int self_;
   std::vector<std::span<std::byte>> memory_;
-  std::vector<std::unique_ptr<PinnedMemory>> pinned_;
+  std::vector<std::shared_ptr<PinnedMemory>> pinned_;
   std::uint64_t bytes_ = 0;
 };
 
