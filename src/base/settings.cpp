@@ -76,6 +76,14 @@ constexpr SettingRow table[] = {
      &S::memory},
     {"KHORO_DEVICE", integer, "-1", "-1..1048575", Scope::rank,
      "The GPU of the rank; -1 takes them in turn, by the rank on its machine.", &S::device},
+    {"KHORO_PEER_ACCESS", choice, "auto", "auto|off", Scope::job,
+     "Whether kernels reach into memory of other GPUs where a link carries that; off passes all "
+     "messages through memory of the host.",
+     &S::peer_access},
+    {"KHORO_FLAGGED_BYTES", bytes, "4096", "0..16384 step 4", Scope::job,
+     "Messages between GPUs of so many bytes or less travel in words with a flag each, which takes "
+     "twice the bytes and spares a round of fences.",
+     &S::flagged_bytes},
     {"KHORO_TRACE", text, "", "", Scope::process,
      "A file to which the ranks write when each call began and ended, and who waited for whom, for "
      "chrome://tracing and Perfetto; empty writes none.",

@@ -58,6 +58,8 @@ struct Settings {
   std::string partials;
   std::string memory;
   std::int64_t device;
+  std::string peer_access;
+  std::int64_t flagged_bytes;
   std::string trace;
   std::int64_t virtual_gpus;
   std::string topology_file;

@@ -46,7 +46,8 @@ gpu::Layout gpu_layout_of(const Settings& settings, int ranks) {
   gpu::Layout layout;
   layout.slots = static_cast<std::uint32_t>(settings.slots);
   layout.slot_bytes = static_cast<std::uint32_t>(settings.slot_bytes);
-  layout.flagged_bytes = std::min(layout.flagged_bytes, layout.slot_bytes);
+  layout.flagged_bytes =
+      std::min(static_cast<std::uint32_t>(settings.flagged_bytes), layout.slot_bytes);
   const auto most = static_cast<std::uint64_t>(settings.buffer_bytes);
   const auto needed = [&] { return places_of(layout, ranks).bytes(); };
   while (needed() > most && layout.slot_bytes > least_slot_bytes)

@@ -59,6 +59,7 @@ std::unique_ptr<GpuSide> GpuSeat::join(Membership& membership,
     if (member.rank == rank_) continue;
     const bool same_process = member.process == Process::self().number();
     const bool reached =
+        settings.peer_access == "auto" &&
         ipc_->open(member.rank, rank_, card, same_process, std::move(member.gpu_memory));
     mine.reaches(member.rank).store(reached, std::memory_order_release);
   }

@@ -29,7 +29,7 @@ void Communicator::check_on_gpu(const Call& call) const {
                 fmt::format("{} on GPUs: {}", describe(signature, call.tag), why));
   };
   if (call.tag != 0) refuse("messages have no tags there; use khoroSend and khoroRecv");
-  if (call.blocks && !call.own)
+  if (call.blocks)
     refuse("blocks have equal lengths there; use the call without V, or sends and receives");
   if (signature.reduction == Reduction::user)
     refuse("kernels call no function of the caller; use a reduction of khoroRedOp_t");

@@ -45,6 +45,7 @@ class GuardedBuffers {
               [](const Range& a, const Range& b) { return a.first < b.first; });
   }
 
+  std::span<std::byte> all() { return memory_; }
   const std::byte* input() { return at(in_); }
   std::byte* output() { return at(out_); }
 

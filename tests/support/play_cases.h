@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "support/case_calls.h"
+#include "support/case_memory.h"
 #include "support/catch.h"
 #include "support/expectation.h"
 #include "support/fleet.h"
@@ -36,23 +37,31 @@ inline std::vector<const Algorithm*> ways_of(CollectiveKind kind) {
 }
 
 /// Plays one case on one rank; throws when it goes wrong.
-inline void play_case(const Case& what, Expectation& expected, int rank, khoroComm_t comm) {
+inline void play_case(const Case& what, Expectation& expected, int rank, khoroComm_t comm,
+                      CaseMemory& memory) {
   GuardedBuffers buffers;
   buffers.lay_out(what, rank, expected.input(rank));
-  succeed(make_call(what, {rank, buffers.input(), buffers.output(), comm}), text(what));
+  memory.bring(buffers.all());
+  const Part part{rank, memory.at(buffers.input()), memory.at(buffers.output()), comm,
+                  memory.stream()};
+  succeed(make_call_its_way(what, part), text(what));
+  memory.bring_back();
   expect(expected.right(rank, buffers.output()), text(what) + ": the output has other bits");
   expect(buffers.rest_intact(), text(what) + ": something beside the output was written");
 }
 
-/// Plays all of them, those of as many ranks and one algorithm on one communicator.
-inline void play_cases(Living living, const std::vector<Case>& cases) {
+/// Plays all of them, those of as many ranks and one algorithm on one communicator. `others` are
+/// settings that are to hold too.
+inline void play_cases(Living living, const std::vector<Case>& cases,
+                       const std::string& others = {}) {
+  const std::string common = std::string(case_settings) + ";" + others;
   Settings in_force;
-  in_force.choose(case_settings);
+  in_force.choose(common);
   PlanBook book(in_force);
   const ElementPools pools;
   std::map<std::pair<int, std::string>, std::vector<Case>> by_communicator;
   for (const Case& what : cases)
-    by_communicator[{what.ranks, settings_of(what, case_settings)}].push_back(what);
+    by_communicator[{what.ranks, settings_of(what, common)}].push_back(what);
   REQUIRE_FALSE(by_communicator.empty());
   for (const auto& [communicator, cases_of_it] : by_communicator) {
     const std::vector<Case>& played = cases_of_it;  // lambdas of clang take no structured binding
@@ -62,8 +71,9 @@ inline void play_cases(Living living, const std::vector<Case>& cases) {
     INFO(text(played.front()) << " and " << played.size() - 1 << " more");
     const auto& [ranks, settings] = communicator;
     CHECK(on_ranks(living, ranks, settings, [&](khoroComm_t comm, int rank) {
+      CaseMemory memory(comm);
       for (std::size_t i = 0; i < played.size(); ++i)
-        play_case(played[i], *expected[i], rank, comm);
+        play_case(played[i], *expected[i], rank, comm, memory);
     }));
   }
 }

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is refused on GPUs, and how calls there fail: in words, soon, and leaving nothing behind.
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/case_memory.h"
+#include "support/catch.h"
+#include "support/fleet.h"
+#include "support/open_things.h"
+#include "support/scoped_environment.h"
+
+using namespace khoro::test;
+
+namespace {
+
+using namespace std::chrono_literals;
+
+const std::string on_gpus = "KHORO_MEMORY=virtual;KHORO_DEADLINE=60s";
+
+/// The call came to that, and its words have `part` in them.
+void came_to(khoroResult_t expected, khoroResult_t result, const std::string& part) {
+  const std::string words = khoroGetLastError(nullptr);
+  expect(result == expected, std::string("it came to ") + khoroGetErrorString(result) + ": " +
+                                 words + ", and not to: " + part);
+  expect(words.find(part) != std::string::npos, words + ": says nothing of: " + part);
+}
+
+/// What a process does by itself; what goes wrong goes to standard error.
+bool in_a_process(const std::function<void()>& body) {
+  Child child([&] {
+    try {
+      body();
+      return 0;
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "%s\n", error.what());
+      return 1;
+    }
+  });
+  return child.wait() == 0;
+}
+
+/// Floats on the rank's GPU, for in and out.
+struct Floats {
+  Floats(khoroComm_t comm, std::size_t count) : here(2 * count), memory(comm) {
+    memory.bring(std::as_writable_bytes(std::span(here)));
+    in = memory.at(here.data());
+    out = memory.at(here.data() + count);
+  }
+  std::vector<float> here;
+  CaseMemory memory;
+  float *in, *out;
+};
+
+khoroResult_t join_alone(const std::string& settings) {
+  khoroUniqueId id;
+  succeed(khoroGetUniqueId(&id), "id");
+  khoroConfig_t config = KHORO_CONFIG_INITIALIZER;
+  config.settings = settings.c_str();
+  khoroComm_t comm = nullptr;
+  const khoroResult_t result = khoroCommInitRankConfig(&comm, 1, id, 0, &config);
+  if (comm) succeed(khoroCommDestroy(comm), "destroy");
+  return result;
+}
+
+double seconds_of(const std::function<void()>& body) {
+  const auto begin = std::chrono::steady_clock::now();
+  body();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+/// The communicator fails within 10 s, which is there for hangs alone.
+khoroResult_t await_failure(khoroComm_t comm) {
+  khoroResult_t error = khoroSuccess;
+  for (int ms = 0; error == khoroSuccess && ms < 10'000; ++ms) {
+    succeed(khoroCommGetAsyncError(comm, &error), "async error");
+    std::this_thread::sleep_for(1ms);
+  }
+  return error;
+}
+
+}  // namespace
+
+TEST_CASE("who asks for GPUs where there are none is told why", "[gpu]") {
+  CHECK(in_a_process([] {
+    int count = 0;
+    came_to(khoroInvalidUsage, khoroDeviceCount(khoroMemoryVirtual, &count), "KHORO_VIRTUAL_GPUS");
+    came_to(khoroInvalidUsage, join_alone("KHORO_MEMORY=virtual"), "KHORO_VIRTUAL_GPUS");
+    came_to(khoroInvalidArgument, khoroDeviceCount(khoroMemoryHost, &count), "is of no GPU");
+    const khoroResult_t cuda = khoroDeviceCount(khoroMemoryCuda, &count);
+    expect(cuda == khoroSuccess || cuda == khoroInvalidUsage, "the driver of GPUs is lost");
+    if (cuda != khoroSuccess) came_to(khoroInvalidUsage, join_alone("KHORO_MEMORY=cuda"), "cuda");
+  }));
+  const ScopedEnvironment gpus("KHORO_VIRTUAL_GPUS", "2");
+  CHECK(in_a_process([] {
+    came_to(khoroInvalidArgument, join_alone("KHORO_MEMORY=virtual;KHORO_DEVICE=2"),
+            "there are 2 GPUs, 0 to 1");
+    void* memory = nullptr;
+    came_to(khoroInvalidArgument, khoroDeviceAlloc(&memory, 4, khoroMemoryVirtual, 2), "2");
+    came_to(khoroInvalidArgument, khoroDeviceAlloc(&memory, 0, khoroMemoryVirtual, 0), "0 bytes");
+    came_to(khoroInvalidArgument, khoroDeviceFree(&memory), "nothing was allocated");
+    const int devices[] = {0, -1};
+    khoroComm_t comms[2];
+    came_to(khoroInvalidArgument, khoroCommInitAll(comms, 2, devices), "device -1 of rank 1");
+  }));
+  const ScopedEnvironment machine("KHORO_TOPO_FILE", "/nowhere");
+  CHECK(in_a_process([] {
+    came_to(khoroInvalidArgument, join_alone("KHORO_MEMORY=virtual"),
+            "KHORO_TOPO_FILE=/nowhere: cannot read it");
+  }));
+}
+
+TEST_CASE("calls on GPUs take memory and streams of the rank's GPU alone", "[gpu]") {
+  const ScopedEnvironment gpus("KHORO_VIRTUAL_GPUS", "2");
+  CHECK(on_ranks(Living::threads, 2, on_gpus, [](khoroComm_t comm, int rank) {
+    Floats floats(comm, 100);
+    const auto reduce = [&](const void* in, void* out, std::size_t count, khoroStream_t stream) {
+      return khoroAllReduce(in, out, count, khoroFloat32, khoroSum, comm, stream);
+    };
+    float host[100];
+    came_to(khoroInvalidArgument, reduce(host, floats.out, 100, nullptr), "the send buffer");
+    came_to(khoroInvalidArgument, reduce(floats.in, host, 100, nullptr), "the receive buffer");
+    void* foreign = nullptr;
+    succeed(khoroDeviceAlloc(&foreign, 400, khoroMemoryVirtual, 1 - rank), "foreign");
+    came_to(khoroInvalidArgument, reduce(floats.in, foreign, 100, nullptr), "the receive buffer");
+    succeed(khoroDeviceFree(foreign), "free");
+    came_to(khoroInvalidArgument, reduce(floats.in, floats.in + 100, 1 << 20, nullptr), "overlap");
+    came_to(khoroInvalidArgument, reduce(floats.out, floats.out, 1 << 20, nullptr),
+            "left of its allocation");
+
+    khoroStream_t stream = nullptr;
+    succeed(khoroStreamCreate(&stream), "stream");
+    came_to(khoroInvalidUsage, reduce(floats.in, floats.out, 100, stream), "one of the host");
+    succeed(khoroStreamDestroy(stream), "destroy");
+    succeed(khoroDeviceStreamCreate(&stream, khoroMemoryVirtual, 1 - rank), "stream");
+    came_to(khoroInvalidUsage, reduce(floats.in, floats.out, 100, stream), "this rank is on");
+    khoroEvent_t event = nullptr;
+    succeed(khoroEventCreate(&event), "event");
+    came_to(khoroInvalidUsage, khoroEventRecord(event, stream), "one of a GPU");
+    succeed(khoroEventDestroy(event), "destroy");
+    succeed(khoroStreamDestroy(stream), "destroy");
+
+    const std::size_t counts[] = {1, 1}, places[] = {0, 1};
+    came_to(khoroInvalidUsage,
+            khoroAllGatherV(floats.in, 1, floats.out, counts, places, khoroFloat32, comm, nullptr),
+            "equal lengths");
+    came_to(khoroInvalidUsage, khoroSendTag(floats.in, 1, khoroFloat32, 1 - rank, 7, comm, nullptr),
+            "no tags");
+    // All of that was refused, and changed nothing.
+    succeed(reduce(floats.in, floats.out, 100, nullptr), "a right call");
+  }));
+}
+
+TEST_CASE("ranks that differ are told so", "[gpu]") {
+  const ScopedEnvironment gpus("KHORO_VIRTUAL_GPUS", "2");
+  SharedId id;
+  std::vector<std::unique_ptr<Child>> children;
+  for (int rank = 0; rank < 2; ++rank)
+    children.push_back(std::make_unique<Child>([&, rank] {
+      khoroConfig_t config = KHORO_CONFIG_INITIALIZER;
+      config.settings = rank == 0 ? "KHORO_MEMORY=virtual" : "KHORO_MEMORY=host";
+      khoroComm_t comm = nullptr;
+      came_to(khoroMismatch, khoroCommInitRankConfig(&comm, 2, id.get(rank), rank, &config),
+              "KHORO_MEMORY is '");
+      return 0;
+    }));
+  for (const auto& child : children) {
+    const int status = child->wait();
+    CHECK(status == 0);
+  }
+  for (const Living living : {Living::threads, Living::processes})
+    CHECK(on_ranks(living, 2, on_gpus, [](khoroComm_t comm, int rank) {
+      Floats floats(comm, 5000);
+      const std::size_t count = rank == 0 ? 5000 : 4999;
+      const khoroResult_t result = khoroAllReduce(floats.in, floats.out, count, khoroFloat32,
+                                                  khoroSum, comm, floats.memory.stream());
+      expect(result == khoroSuccess || result == khoroMismatch, "it was not queued");
+      expect(await_failure(comm) == khoroMismatch, "the mismatch was not found");
+      const std::string words = khoroGetLastError(comm);
+      expect(words.find("4999") != std::string::npos && words.find("5000") != std::string::npos,
+             words + ": names not both counts");
+    }));
+}
+
+TEST_CASE("calls on GPUs end at their deadline, and by abort", "[gpu]") {
+  const ScopedEnvironment gpus("KHORO_VIRTUAL_GPUS", "2");
+  for (const Living living : {Living::threads, Living::processes})
+    CHECK(on_ranks(
+        living, 2, "KHORO_MEMORY=virtual;KHORO_DEADLINE=300ms", [](khoroComm_t comm, int rank) {
+          Floats floats(comm, 100);
+          if (rank == 1) {
+            const khoroResult_t error = await_failure(comm);
+            expect(error == khoroTimeout, khoroGetErrorString(error));
+            return;
+          }
+          const double seconds = seconds_of([&] {
+            came_to(
+                khoroTimeout,
+                khoroAllReduce(floats.in, floats.out, 100, khoroFloat32, khoroSum, comm, nullptr),
+                "rank 1");
+          });
+          expect(seconds < 10, "it took long");
+        }));
+  CHECK(on_ranks(Living::threads, 2, on_gpus, [](khoroComm_t comm, int rank) {
+    Floats floats(comm, 100);
+    if (rank == 1) {
+      std::this_thread::sleep_for(100ms);
+      succeed(khoroCommAbort(comm), "abort");
+      return;
+    }
+    const khoroResult_t result =
+        khoroAllReduce(floats.in, floats.out, 100, khoroFloat32, khoroSum, comm, nullptr);
+    expect(result == khoroAborted, khoroGetErrorString(result));
+  }));
+}
+
+TEST_CASE("a killed rank ends the calls of the others on GPUs", "[gpu]") {
+  const ScopedEnvironment gpus("KHORO_VIRTUAL_GPUS", "3");
+  SharedId id;
+  std::vector<std::unique_ptr<Child>> children;
+  for (int rank = 0; rank < 3; ++rank)
+    children.push_back(std::make_unique<Child>([&, rank] {
+      return run_rank(id, rank, 3, on_gpus, [](khoroComm_t comm, int rank) {
+        Floats floats(comm, 100'000);
+        const auto reduce = [&](khoroStream_t stream) {
+          return khoroAllReduce(floats.in, floats.out, 100'000, khoroFloat32, khoroSum, comm,
+                                stream);
+        };
+        succeed(reduce(nullptr), "the first call");
+        // In the middle of calls, some of them queued.
+        if (rank == 1) {
+          for (int i = 0; i < 20; ++i) succeed(reduce(floats.memory.stream()), "queued");
+          ::kill(::getpid(), SIGKILL);
+        }
+        khoroResult_t result = khoroSuccess;
+        for (int i = 0; i < 1000 && result == khoroSuccess; ++i) result = reduce(nullptr);
+        came_to(khoroPeerDied, result, "rank 1");
+      });
+    }));
+  for (int rank = 0; rank < 3; ++rank) {
+    const int status = children[std::size_t(rank)]->wait();
+    CHECK(status == (rank == 1 ? -SIGKILL : 0));
+  }
+}
+
+TEST_CASE("memory of a GPU that runs out is an error on all ranks", "[gpu]") {
+  const ScopedEnvironment gpus("KHORO_VIRTUAL_GPUS", "2");
+  constexpr std::size_t all = std::size_t{16} << 30;
+  CHECK(in_a_process([] {
+    void* memory = nullptr;
+    succeed(khoroDeviceAlloc(&memory, all, khoroMemoryVirtual, 0), "all of it");
+    void* more = nullptr;
+    came_to(khoroOutOfMemory, khoroDeviceAlloc(&more, 4096, khoroMemoryVirtual, 0), "left");
+    came_to(khoroOutOfMemory, join_alone("KHORO_MEMORY=virtual;KHORO_DEVICE=0"), "left");
+    succeed(khoroDeviceFree(memory), "free");
+    succeed(join_alone("KHORO_MEMORY=virtual;KHORO_DEVICE=0"), "again");
+  }));
+  // A call needs memory for its program, and for partial results.
+  CHECK(on_ranks(Living::threads, 2, on_gpus, [](khoroComm_t comm, int rank) {
+    Floats floats(comm, 100);
+    std::vector<void*> taken;
+    for (std::size_t bytes = all; rank == 0 && bytes >= 4096; bytes /= 2) {
+      void* memory = nullptr;
+      while (khoroDeviceAlloc(&memory, bytes, khoroMemoryVirtual, 0) == khoroSuccess)
+        taken.push_back(memory);
+    }
+    const khoroResult_t result =
+        khoroAllReduce(floats.in, floats.out, 100, khoroFloat32, khoroSum, comm, nullptr);
+    const khoroResult_t expected = rank == 0 ? khoroOutOfMemory : khoroRemoteError;
+    expect(result == khoroOutOfMemory || result == expected, khoroGetErrorString(result));
+    for (void* memory : taken) succeed(khoroDeviceFree(memory), "free");
+  }));
+}
+
+TEST_CASE("communicators split off on GPUs stay there, and go on without their parent", "[gpu]") {
+  const ScopedEnvironment gpus("KHORO_VIRTUAL_GPUS", "4");
+  CHECK(on_ranks(Living::processes, 4, on_gpus, [](khoroComm_t comm, int rank) {
+    int before = -1, after = -1;
+    succeed(khoroCommDevice(comm, nullptr, &before), "device");
+    khoroComm_t half = nullptr;
+    succeed(khoroCommSplit(comm, rank % 2, -rank, &half, nullptr), "split");
+    succeed(khoroCommDevice(half, nullptr, &after), "device");
+    expect(before == rank && after == rank, "the rank has changed its GPU");
+    Floats floats(half, 1);
+    floats.here[0] = static_cast<float>(rank);
+    floats.memory.bring(std::as_writable_bytes(std::span(floats.here)));
+    succeed(khoroAllReduce(floats.in, floats.out, 1, khoroFloat32, khoroSum, half, nullptr), "sum");
+    floats.memory.bring_back();
+    expect(floats.here[1] == (rank % 2 == 0 ? 2 : 4), "another sum");
+    succeed(khoroCommDestroy(half), "destroy");
+  }));
+}
+
+TEST_CASE("communicators on GPUs leave nothing behind", "[gpu]") {
+  const ScopedEnvironment gpus("KHORO_VIRTUAL_GPUS", "2");
+  CHECK(in_a_process([] {
+    OpenThings base;
+    for (int round = 0; round < 20; ++round) {
+      const int devices[] = {0, 1, 1};
+      khoroComm_t comms[3];
+      const ScopedEnvironment memory("KHORO_MEMORY", "virtual");
+      succeed(khoroCommInitAll(comms, 3, devices), "init");
+      std::vector<std::unique_ptr<Floats>> floats;
+      succeed(khoroGroupStart(), "group");
+      for (khoroComm_t comm : comms) {
+        floats.push_back(std::make_unique<Floats>(comm, 10));
+        succeed(khoroAllReduce(floats.back()->in, floats.back()->out, 10, khoroFloat32, khoroSum,
+                               comm, nullptr),
+                "a call");
+      }
+      succeed(khoroGroupEnd(), "group");
+      // Some are aborted in the middle of a call that cannot end.
+      if (round % 2 == 1) {
+        succeed(khoroBarrier(comms[0], floats[0]->memory.stream()), "barrier");
+        succeed(khoroCommAbort(comms[0]), "abort");
+      }
+      for (khoroComm_t comm : comms) succeed(khoroCommDestroy(comm), "destroy");
+      floats.clear();
+      if (round == 1) base = open_things("memfd");
+      if (round > 1) expect(closed_again("memfd", base), "something was left open");
+    }
+  }));
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls of communicators on virtual GPUs, whose results have the bits of those on hosts.
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "support/catch.h"
+#include "support/play_cases.h"
+#include "support/scoped_environment.h"
+
+using namespace khoro;
+using namespace khoro::test;
+
+namespace {
+
+const std::string on_gpus = "KHORO_MEMORY=virtual";
+
+/// All that the calls of one test have alike is in `like`.
+std::vector<Case> every_algorithm(Case like, const std::vector<std::size_t>& counts) {
+  std::vector<Case> cases;
+  for (CollectiveKind kind : kinds_that_move_data())
+    for (const Algorithm* way : ways_of(kind))
+      for (std::size_t count : counts) {
+        like.kind = kind;
+        like.forced = way;
+        like.count = count;
+        like.root = static_cast<int>(count) % like.ranks;
+        ++like.seed;
+        cases.push_back(like);
+      }
+  return cases;
+}
+
+/// Of none, few and uneven many, and around chunks of slots of 4 KiB.
+const std::vector<std::size_t> some_counts = {0, 1, 2, 3, 15, 64, 129, 1023, 1024, 1025, 4097};
+
+}  // namespace
+
+TEST_CASE("any algorithm of every collective is right on GPUs, in place and not", "[gpu]") {
+  const ScopedEnvironment gpus("KHORO_VIRTUAL_GPUS", "4");
+  for (const bool in_place : {false, true})
+    for (const char* mode : {"KHORO_FLAGGED_BYTES=4096", "KHORO_FLAGGED_BYTES=0"})
+      play_cases(
+          Living::threads,
+          every_algorithm({.kind = std::nullopt, .ranks = 4, .in_place = in_place}, some_counts),
+          on_gpus + ";" + mode);
+}
+
+TEST_CASE("messages through memory of the host are as right", "[gpu]") {
+  const ScopedEnvironment gpus("KHORO_VIRTUAL_GPUS", "4");
+  for (const char* mode : {"KHORO_FLAGGED_BYTES=4096", "KHORO_FLAGGED_BYTES=0"})
+    for (const Living living : {Living::threads, Living::processes})
+      play_cases(
+          living,
+          every_algorithm({.kind = std::nullopt, .ranks = 4, .in_place = true}, {1, 1025, 4097}),
+          on_gpus + ";KHORO_PEER_ACCESS=off;" + mode);
+}
+
+TEST_CASE("any number of ranks is right, several on a GPU too, on part of the links", "[gpu]") {
+  const ScopedEnvironment gpus("KHORO_VIRTUAL_GPUS", "8");
+  const ScopedEnvironment machine(
+      "KHORO_TOPO_FILE", KHORO_GOLDEN_FOLDER "/topologies/synth-hybrid-cube-mesh-8xv100.xml");
+  for (int ranks = 1; ranks <= 16; ++ranks)
+    play_cases(ranks % 2 == 0 ? Living::threads : Living::processes,
+               every_algorithm({.kind = std::nullopt, .dtype = Dtype::bf16, .ranks = ranks},
+                               {1, 37, 1300}),
+               on_gpus);
+}
+
+TEST_CASE("all types and reductions have the same bits on GPUs", "[gpu]") {
+  const ScopedEnvironment gpus("KHORO_VIRTUAL_GPUS", "3");
+  std::vector<Case> cases;
+  for (const DtypeRow& dtype : dtypes())
+    for (const ReductionRow& reduction : reductions())
+      for (const CollectiveKind kind : {CollectiveKind::allreduce, CollectiveKind::reducescatter})
+        for (const std::size_t count : {1, 7, 1500}) {
+          if (!applies(reduction.reduction, dtype.dtype)) continue;
+          if (reduction.reduction == Reduction::user) continue;
+          for (const Alignment& alignment : alignments)
+            cases.push_back({.kind = kind,
+                             .dtype = dtype.dtype,
+                             .reduction = reduction.reduction,
+                             .ranks = 3,
+                             .count = count,
+                             .alignment = alignment,
+                             .seed = count});
+        }
+  play_cases(Living::threads, cases, on_gpus);
+  for (Case& what : cases) what.exact = true;
+  play_cases(Living::threads, cases, on_gpus);
+}
+
+TEST_CASE("every small count is right on GPUs", "[gpu]") {
+  const ScopedEnvironment gpus("KHORO_VIRTUAL_GPUS", "2");
+  std::vector<Case> cases;
+  for (std::size_t count = 0; count <= 4097; ++count)
+    cases.push_back({.kind = CollectiveKind::allreduce,
+                     .dtype = count % 2 == 0 ? Dtype::f32 : Dtype::f16,
+                     .ranks = 2,
+                     .count = count,
+                     .seed = count});
+  play_cases(Living::threads, cases, on_gpus);
+}
+
+TEST_CASE("streams, groups and plans are ways to call on GPUs", "[gpu]") {
+  const ScopedEnvironment gpus("KHORO_VIRTUAL_GPUS", "3");
+  std::vector<Case> cases;
+  for (const Way way : {Way::blocking, Way::grouped, Way::stream, Way::plan})
+    for (const std::size_t count : {0, 1, 500, 5000}) {
+      cases.push_back({.kind = std::nullopt, .ranks = 3, .count = count, .way = way});
+      for (const CollectiveKind kind : kinds_that_move_data())
+        cases.push_back({.kind = kind, .ranks = 3, .count = count, .way = way});
+      cases.push_back({.kind = CollectiveKind::barrier, .ranks = 3, .way = way});
+    }
+  for (const Living living : {Living::threads, Living::processes})
+    play_cases(living, cases, on_gpus);
+}
