@@ -41,10 +41,10 @@ struct Block {
 class Patience {
  public:
   void lose() noexcept {
-    if (++losses_ % 16 != 0)
+    if (++losses_ % 4 != 0)
       std::this_thread::yield();
     else
-      std::this_thread::sleep_for(std::chrono::microseconds(20));
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
 
  private:
