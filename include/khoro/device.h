@@ -33,6 +33,11 @@ typedef enum KHORO_ENUM_TYPE {
  * is too old, a library that was built without CUDA, no virtual GPUs asked for. */
 KHORO_API khoroResult_t khoroDeviceCount(khoroMemory_t memory, int* count);
 
+/* Writes "NVIDIA H200 at 0000:1b:00.0", a GPU's name and bus id, to `size` bytes at `text`, cut off
+ * where that is too little. Local, thread-safe. Results: as khoroDeviceCount, khoroInvalidArgument
+ * where there is no such GPU. */
+KHORO_API khoroResult_t khoroDeviceName(char* text, size_t size, khoroMemory_t memory, int device);
+
 /* Makes a rank on each of `n` GPUs, all in this process, and writes rank r to comms[r]: on GPU
  * devices[r], or r if `devices` is NULL; several may be on one. The GPUs are real ones, unless
  * KHORO_MEMORY=virtual. Else as khoroCommInitAllHost. Results: also khoroInvalidUsage as

@@ -79,6 +79,20 @@ khoroResult_t khoroDeviceCount(khoroMemory_t memory, int* count) {
   });
 }
 
+khoroResult_t khoroDeviceName(char* text, size_t size, khoroMemory_t memory, int device) {
+  return guard([&] {
+    khoro::check_out(text, "text");
+    if (size == 0) throw Error(Code::invalid_argument, "the text has no room");
+    const auto driver = gpus(memory);
+    if (device < 0 || device >= driver->devices())
+      throw Error(Code::invalid_argument,
+                  fmt::format("there is no GPU {}; there are {}", device, driver->devices()));
+    const khoro::DeviceFacts facts = driver->facts(device);
+    const std::string name = fmt::format("{} at {}", facts.name, facts.bus_id);
+    text[name.copy(text, size - 1)] = 0;
+  });
+}
+
 khoroResult_t khoroCommDevice(khoroComm_t comm, khoroMemory_t* memory, int* device) {
   return guard([&] {
     const auto pin = khoro::handles().pin(comm);

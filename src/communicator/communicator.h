@@ -96,7 +96,7 @@ class Communicator {
 
   /// Null where buffers lie in memory of the host.
   const GpuSide* gpu() const noexcept { return gpu_.get(); }
-  /// Checked calls that begin together.
+  /// Checked calls that begin together; one at least.
   struct GpuCalls {
     std::vector<Call> others;
     std::vector<std::pair<Call, Call>> to_itself;  // messages, both ends
@@ -229,7 +229,13 @@ class Communicator {
   bool on_gpu(const Call& call) const noexcept {
     return gpu_ && call.signature.kind != CallKind::split;
   }
-  void launch(const Call& call, DeviceStream& stream, bool awaited);
+  void launch_others(const std::vector<Call>& calls, DeviceStream& on, bool awaited,
+                     const Call*& current);
+  /// Gives it its number, and says on the rank's page that it has begun.
+  Operation begin_on_gpu(const Call& call);
+  /// Of the call that begin_on_gpu() was last given.
+  CallArguments arguments_now(const Operation& operation);
+  void note(GpuSide::Flight& flight, std::vector<Operation> operations, bool awaited);
   void make_room();
   /// Lets go of calls on the GPU that have ended.
   void reap() noexcept;

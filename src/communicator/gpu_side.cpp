@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "base/error.h"
 #include "base/log.h"
 
@@ -18,7 +20,6 @@ GpuSide::GpuSide(Parts parts, const Settings& settings, int rank, int ranks)
                              parts.neighbours}),
       forked_(driver_->make_event(device_)),
       joined_(driver_->make_event(device_)),
-      neighbours_(parts.neighbours),
       stream_(driver_->make_stream(device_)) {}
 
 GpuSide::~GpuSide() {
@@ -63,14 +64,14 @@ void GpuSide::fork(DeviceStream& stream) {
   stream.record(*forked_);
 }
 
-GpuSide::Flight& GpuSide::fly(gpu::DeviceExecution& program, const CallArguments& arguments,
-                              DeviceStream& stream) {
+template <class Queue>
+GpuSide::Flight& GpuSide::fly(DeviceStream& stream, Queue queue) {
   Flight& flight = flights_.emplace_back();
   try {
     flight.begun = take_event();
     flight.ended = take_event();
     stream.record(*flight.begun);
-    program.launch(arguments, stream);
+    queue(flight);
     stream.record(*flight.ended);
   } catch (...) {
     flights_.pop_back();
@@ -81,48 +82,53 @@ GpuSide::Flight& GpuSide::fly(gpu::DeviceExecution& program, const CallArguments
 
 GpuSide::Flight& GpuSide::launch(gpu::DeviceExecution& program, const CallArguments& arguments,
                                  DeviceStream& stream) {
-  return fly(program, arguments, stream);
+  return fly(stream, [&](Flight&) { program.launch(arguments, stream); });
 }
 
-GpuSide::Flight& GpuSide::launch_message(int peer, bool sends, const CallArguments& arguments) {
-  Port& port = this->port(peer, sends);
-  if (!port.open) port.stream->wait(*forked_);
-  port.open = true;
-  Flight& flight = fly(*port.program, arguments, *port.stream);
-  port.stream->record(*port.ended);
+GpuSide::Flight& GpuSide::launch(std::unique_ptr<gpu::FusedLaunch> calls, DeviceStream& stream) {
+  return fly(stream, [&](Flight& flight) {
+    flight.fused = std::move(calls);
+    flight.fused->launch(stream);
+  });
+}
+
+GpuSide::Flight& GpuSide::launch_beside(std::unique_ptr<gpu::FusedLaunch> calls) {
+  if (!beside_) {
+    beside_ended_ = driver_->make_event(device_);
+    beside_ = driver_->make_stream(device_);
+  }
+  beside_->wait(*forked_);
+  Flight& flight = launch(std::move(calls), *beside_);
+  beside_->record(*beside_ended_);
+  beside_open_ = true;
   return flight;
 }
 
 void GpuSide::join(DeviceStream& stream) {
-  for (auto& [name, port] : ports_) {
-    if (!port.open) continue;
-    port.open = false;
-    stream.wait(*port.ended);
-  }
+  if (std::exchange(beside_open_, false)) stream.wait(*beside_ended_);
   stream.record(*joined_);
 }
 
+std::unique_ptr<gpu::FusedLaunch> GpuSide::fuse() {
+  if (fused_.empty()) return std::make_unique<gpu::FusedLaunch>(*driver_, device_);
+  std::unique_ptr<gpu::FusedLaunch> fused = std::move(fused_.back());
+  fused_.pop_back();
+  fused->clear();
+  return fused;
+}
+
 std::list<GpuSide::Flight>::iterator GpuSide::land(std::list<Flight>::iterator flight) {
-  // One that somebody still waits for is not used again.
+  if (flight->fused) fused_.push_back(std::move(flight->fused));
+  // An event that somebody still waits for is not used again.
   for (std::shared_ptr<DeviceEvent>* event : {&flight->begun, &flight->ended})
     if (event->use_count() == 1) events_.push_back(std::move(*event));
   return flights_.erase(flight);
 }
 
-GpuSide::Port& GpuSide::port(int peer, bool sends) {
-  Port& port = ports_[{peer, sends}];
-  if (port.program) return port;
-  port.program = plans_.make_gpu_port(peer, sends, plain_messages);
-  const std::size_t wanted = ports_.size() * static_cast<std::size_t>(neighbours_);
-  if (wanted > static_cast<std::size_t>(port.program->resident_blocks()))
-    throw Error(Code::invalid_usage,
-                fmt::format("{} messages at once, of each of {} ranks, on {}, which runs {} blocks "
-                            "at once",
-                            ports_.size(), neighbours_, driver_->facts(device_).name,
-                            port.program->resident_blocks()));
-  port.stream = driver_->make_stream(device_);
-  port.ended = driver_->make_event(device_);
-  return port;
+gpu::DeviceExecution& GpuSide::port(int peer, bool sends) {
+  std::unique_ptr<gpu::DeviceExecution>& port = ports_[{peer, sends}];
+  if (!port) port = plans_.make_gpu_port(peer, sends, plain_messages);
+  return *port;
 }
 
 }  // namespace khoro

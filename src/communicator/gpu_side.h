@@ -56,11 +56,12 @@ class GpuSide {
   /// For calls that name none.
   DeviceStream& stream() noexcept { return *stream_; }
 
-  /// A call on a stream.
+  /// A launch, and the calls in it.
   struct Flight {
-    Operation operation;
+    std::vector<Operation> operations;
     std::shared_ptr<DeviceEvent> begun, ended;
-    bool awaited = false;  // by a thread
+    std::unique_ptr<gpu::FusedLaunch> fused;  // null: of one call
+    bool awaited = false;                     // by a thread
   };
   /// Guards the flights, and what the thread that makes calls and the one that looks after them
   /// both touch of the communicator.
@@ -71,26 +72,25 @@ class GpuSide {
 
   /// What comes now on the stream begins after all that came before, on whatever stream.
   void fork(DeviceStream& stream);
-  /// Queues a call on a stream that was forked, and adds a flight, which it has with no number yet.
+  /// Queues a call, or several, on a stream that was forked, and adds a flight of no operations
+  /// yet.
   Flight& launch(gpu::DeviceExecution& program, const CallArguments& arguments,
                  DeviceStream& stream);
-  /// The same of a message to or from a peer, which goes on beside what comes on the stream.
-  Flight& launch_message(int peer, bool sends, const CallArguments& arguments);
+  Flight& launch(std::unique_ptr<gpu::FusedLaunch> calls, DeviceStream& stream);
+  /// The same of calls that go on beside what comes on the stream.
+  Flight& launch_beside(std::unique_ptr<gpu::FusedLaunch> calls);
   /// What comes later, on whatever stream, begins after all that was launched since the fork.
   void join(DeviceStream& stream);
+  /// To be filled, and launched.
+  std::unique_ptr<gpu::FusedLaunch> fuse();
+  /// The program of messages to or from a peer.
+  gpu::DeviceExecution& port(int peer, bool sends);
   /// Its events are free again; it is not looked at any more.
   std::list<Flight>::iterator land(std::list<Flight>::iterator flight);
 
  private:
-  /// Messages with a peer, one way.
-  struct Port {
-    std::unique_ptr<gpu::DeviceExecution> program;
-    std::unique_ptr<DeviceStream> stream;
-    std::unique_ptr<DeviceEvent> ended;
-    bool open = false;  // something was launched since the fork
-  };
-  Port& port(int peer, bool sends);
-  Flight& fly(gpu::DeviceExecution& program, const CallArguments& arguments, DeviceStream& stream);
+  template <class Queue>
+  Flight& fly(DeviceStream& stream, Queue queue);
   std::shared_ptr<DeviceEvent> take_event();
 
   const std::shared_ptr<Driver> driver_;
@@ -104,9 +104,13 @@ class GpuSide {
   std::vector<std::shared_ptr<DeviceEvent>> events_;  // that no flight has
   std::unique_ptr<DeviceEvent> forked_;
   std::unique_ptr<DeviceEvent> joined_;
-  std::map<std::pair<int, bool>, Port> ports_;
-  const int neighbours_;
-  std::unique_ptr<DeviceStream> stream_;  // ends before what it uses
+  std::unique_ptr<DeviceEvent> beside_ended_;
+  bool beside_open_ = false;  // something was launched there since the fork
+  std::map<std::pair<int, bool>, std::unique_ptr<gpu::DeviceExecution>> ports_;
+  std::vector<std::unique_ptr<gpu::FusedLaunch>> fused_;  // that no flight has
+  // End before what they use.
+  std::unique_ptr<DeviceStream> stream_;
+  std::unique_ptr<DeviceStream> beside_;  // made when it is first needed
 };
 
 }  // namespace khoro

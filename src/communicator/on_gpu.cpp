@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <new>
+#include <utility>
 
 #include "base/error.h"
 #include "base/thread.h"
@@ -53,7 +56,8 @@ void Communicator::launch(const GpuCalls& calls, DeviceStream* stream) {
   const std::lock_guard lock(gpu_->mutex());
   reap();
   if (stopped()) throw_cause();
-  const Call* current = nullptr;
+  const Call* current =
+      calls.others.empty() ? &calls.to_itself.front().first : &calls.others.front();
   try {
     gpu_->fork(on);
     for (const auto& [from, to] : calls.to_itself) {
@@ -61,10 +65,7 @@ void Communicator::launch(const GpuCalls& calls, DeviceStream* stream) {
       on.copy(reinterpret_cast<std::uintptr_t>(to.buffers.output),
               reinterpret_cast<std::uintptr_t>(from.buffers.input), bytes_of(from.signature, 1));
     }
-    for (const Call& call : calls.others) {
-      current = &call;
-      launch(call, on, stream == nullptr);
-    }
+    launch_others(calls.others, on, stream == nullptr, current);
     gpu_->join(on);
   } catch (const Error& error) {
     poison(cause_now(error.code(), rank()), worded([&] {
@@ -77,39 +78,94 @@ void Communicator::launch(const GpuCalls& calls, DeviceStream* stream) {
   if (stopped()) throw_cause();
 }
 
-void Communicator::launch(const Call& call, DeviceStream& stream, bool awaited) {
+void Communicator::launch_others(const std::vector<Call>& calls, DeviceStream& on, bool awaited,
+                                 const Call*& current) {
+  const auto is_message = [](const Call& call) { return call.signature.point_to_point(); };
+  const auto messages = std::count_if(calls.begin(), calls.end(), is_message);
+  const auto collectives = static_cast<std::ptrdiff_t>(calls.size()) - messages;
+  thread_ = current_thread();
+  if (messages == 0) {
+    for (const Call& call : calls) {
+      current = &call;
+      Operation operation = begin_on_gpu(call);
+      if (call.signature.moves_nothing()) {
+        page_->finish(operation.number);
+        continue;
+      }
+      GpuSide::Flight& flight = gpu_->launch(*last_.plan->on_gpu, arguments_now(operation), on);
+      note(flight, {operation}, awaited);
+    }
+    return;
+  }
+  // All messages are one launch, and so is one collective with them. Several collectives follow
+  // each other, and messages may need others than those that they would come behind.
+  std::unique_ptr<gpu::FusedLaunch> fused = gpu_->fuse();
+  std::vector<Operation> together;
+  const bool all = collectives <= 1;
+  for (const bool first : {true, false})
+    for (const Call& call : calls) {
+      if (is_message(call) == first) continue;
+      current = &call;
+      if (!is_message(call) && !all) continue;
+      const Operation operation = begin_on_gpu(call);
+      if (is_message(call)) {
+        const bool sends = call.signature.kind == CallKind::send;
+        fused->add(gpu_->port(call.signature.peer, sends), arguments_now(operation));
+      } else if (call.signature.moves_nothing()) {
+        page_->finish(operation.number);
+        continue;
+      } else {
+        fused->add_wide(*last_.plan->on_gpu, arguments_now(operation));
+      }
+      together.push_back(operation);
+    }
+  note(all ? gpu_->launch(std::move(fused), on) : gpu_->launch_beside(std::move(fused)),
+       std::move(together), awaited);
+  if (all) return;
+  std::vector<Call> rest;
+  std::copy_if(calls.begin(), calls.end(), std::back_inserter(rest), std::not_fn(is_message));
+  launch_others(rest, on, awaited, current);
+}
+
+Operation Communicator::begin_on_gpu(const Call& call) {
   const Signature& signature = call.signature;
   Operation operation;
   operation.call = call;
   operation.on_gpu = true;
-  thread_ = current_thread();
-  GpuSide::Flight* flight = nullptr;
   if (signature.point_to_point()) {
-    const bool sends = signature.kind == CallKind::send;
-    Port& port = this->port_numbers(signature.peer, sends);
-    operation.number = ++port.number;
-    under_way_.store(static_cast<std::uint64_t>(signature.kind) | operation.number << 8,
-                     std::memory_order_relaxed);
-    operation.place = page_->begin_message({operation.number, signature, 0, thread_});
-    if (gpu_->flights().empty()) page_->older_messages_ended();
-    flight = &gpu_->launch_message(
-        signature.peer, sends,
-        arguments_of(operation, digest(digest_base(port, signature), operation.number)));
+    operation.number = ++port_numbers(signature.peer, signature.kind == CallKind::send).number;
   } else {
     if (!last_.plan || signature != last_.signature) look_up(call);
     operation.number = ++calls_;
-    under_way_.store(static_cast<std::uint64_t>(signature.kind) | operation.number << 8,
-                     std::memory_order_relaxed);
-    page_->begin(record_of(operation));
-    if (signature.moves_nothing()) return page_->finish(operation.number);
-    flight =
-        &gpu_->launch(*last_.plan->on_gpu,
-                      arguments_of(operation, digest(last_.digest_base, operation.number)), stream);
   }
-  flight->operation = operation;
-  flight->operation.call.blocks = nullptr;  // what the call borrowed is not looked at any more
-  flight->operation.call.own = nullptr;
-  flight->awaited = awaited;
+  under_way_.store(static_cast<std::uint64_t>(signature.kind) | operation.number << 8,
+                   std::memory_order_relaxed);
+  if (!signature.point_to_point()) {
+    page_->begin(record_of(operation));
+    return operation;
+  }
+  operation.place = page_->begin_message({operation.number, signature, 0, thread_});
+  if (gpu_->flights().empty()) page_->older_messages_ended();
+  return operation;
+}
+
+CallArguments Communicator::arguments_now(const Operation& operation) {
+  const Signature& signature = operation.call.signature;
+  const std::uint64_t base =
+      signature.point_to_point()
+          ? digest_base(port_numbers(signature.peer, signature.kind == CallKind::send), signature)
+          : last_.digest_base;
+  return arguments_of(operation, digest(base, operation.number));
+}
+
+void Communicator::note(GpuSide::Flight& flight, std::vector<Operation> operations, bool awaited) {
+  flight.operations = std::move(operations);
+  // What the calls borrowed is not looked at any more.
+  for (Operation& operation : flight.operations) {
+    operation.call.blocks = nullptr;
+    operation.call.own = nullptr;
+  }
+  flight.awaited = awaited;
 }
 
 void Communicator::await_gpu() {
@@ -149,14 +205,16 @@ void Communicator::reap() noexcept {
     } catch (const Error& error) {
       poison(cause_now(error.code(), rank()), worded([&] { return std::string(error.what()); }));
     }
-    const Operation& operation = flight->operation;
-    // It is said before the events are: a call that failed is told before it would count as done.
-    if (const std::uint32_t failure = gpu_->report().failure; failure != 0 && !stopped() && !hear())
-      fail(operation, static_cast<Status>(failure - 1), waited_for(operation));
-    if (operation.call.signature.point_to_point())
-      page_->finish_message(operation.place, 0);
-    else
-      page_->finish(operation.number);
+    // It is said before the event is: a call that failed is told before it would count as done.
+    const std::uint32_t failure = gpu_->report().failure;
+    for (const Operation& operation : flight->operations) {
+      if (failure != 0 && !stopped() && !hear())
+        fail(operation, static_cast<Status>(failure - 1), waited_for(operation));
+      if (operation.call.signature.point_to_point())
+        page_->finish_message(operation.place, 0);
+      else
+        page_->finish(operation.number);
+    }
     flight = gpu_->land(flight);
   }
   if (flights.empty()) under_way_.store(idle, std::memory_order_release);
@@ -171,7 +229,8 @@ void Communicator::look_at_gpu() noexcept {
   try {
     std::vector<Operation*> begun;
     for (GpuSide::Flight& flight : gpu_->flights())
-      if (flight.awaited || flight.begun->complete()) begun.push_back(&flight.operation);
+      if (flight.awaited || flight.begun->complete())
+        for (Operation& operation : flight.operations) begun.push_back(&operation);
     if (!begun.empty()) examine(begun, system_->now());
   } catch (const Error& error) {
     poison(cause_now(error.code(), rank()), worded([&] { return std::string(error.what()); }));

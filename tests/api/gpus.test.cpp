@@ -115,3 +115,48 @@ TEST_CASE("streams, groups and plans are ways to call on GPUs", "[gpu]") {
   for (const Living living : {Living::threads, Living::processes})
     play_cases(living, cases, on_gpus);
 }
+
+TEST_CASE("messages of a group need no order among those of different peers", "[gpu]") {
+  const ScopedEnvironment gpus("KHORO_VIRTUAL_GPUS", "3");
+  // What rank 0 receives last comes of what it sends second.
+  CHECK(on_ranks(Living::threads, 3, on_gpus, [](khoroComm_t comm, int rank) {
+    std::vector<float> here(4, static_cast<float>(rank));
+    CaseMemory memory(comm);
+    memory.bring(std::as_writable_bytes(std::span(here)));
+    float* const at = memory.at(here.data());
+    const auto send = [&](int offset, int to) {
+      succeed(khoroSend(at + offset, 1, khoroFloat32, to, comm, memory.stream()), "send");
+    };
+    const auto receive = [&](int offset, int from) {
+      succeed(khoroRecv(at + offset, 1, khoroFloat32, from, comm, memory.stream()), "receive");
+    };
+    succeed(khoroGroupStart(), "group");
+    if (rank == 0) {
+      send(0, 1);
+      send(1, 1);
+      receive(2, 2);
+      send(3, 0);
+      receive(3, 0);
+    }
+    if (rank == 1) receive(0, 0);
+    if (rank == 2) receive(0, 1);
+    succeed(khoroGroupEnd(), "group");
+    if (rank == 1) {
+      receive(1, 0);
+      send(1, 2);
+    }
+    if (rank == 2) send(0, 0);
+    // Two collectives and a message.
+    succeed(khoroGroupStart(), "group");
+    for (int i : {0, 1})
+      succeed(khoroAllReduce(at + i, at + i, 1, khoroFloat32, khoroSum, comm, memory.stream()),
+              "sum");
+    send(2, (rank + 1) % 3);
+    receive(3, (rank + 2) % 3);
+    succeed(khoroGroupEnd(), "group");
+    succeed(khoroStreamSynchronize(memory.stream()), "end");
+    memory.bring_back();
+    expect(here[0] == 0 && here[1] == 0 + 0 + 2, "another sum");
+    if (rank == 0) expect(here[2] == 0, "what came of the second message");
+  }));
+}

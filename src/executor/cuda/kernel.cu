@@ -22,5 +22,5 @@ struct Block {
 extern "C" __global__ void __launch_bounds__(khoro::gpu::threads_of_block)
     khoro_run_lanes(const __grid_constant__ khoro::gpu::Call call) {
   extern __shared__ __align__(16) std::byte memory[];
-  khoro::gpu::run_lane(Block{}, call, blockIdx.x, memory);
+  khoro::gpu::run_block(Block{}, call, blockIdx.x, memory);
 }

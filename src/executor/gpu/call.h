@@ -71,10 +71,18 @@ struct Call {
   /// Not 0: the host wants the kernel to end.
   std::uint32_t* stop = nullptr;
   Report* report = nullptr;
+
+  /// What blocks beyond those of the call's own lanes do, in memory of the device: calls of
+  /// programs of one lane, each by the block of that number. Those of one block follow each other
+  /// here, and run in that order.
+  const Call* beside = nullptr;
+  std::uint32_t beside_count = 0;
+  std::uint32_t block = 0;  // of such a call
 };
 static_assert(std::is_trivially_copyable_v<Call> && sizeof(Call) <= 4096);
 
-/// The kernel, which is given a call: its lanes are its blocks.
+/// The kernel, which is given a call: its lanes are its first blocks, and calls beside it have the
+/// others.
 inline constexpr const char* kernel_name = "khoro_run_lanes";
 inline constexpr int threads_of_block = 512;
 

@@ -24,6 +24,17 @@ T* at(DeviceAddress address) {
 
 DeviceAddress address_of(const void* memory) { return reinterpret_cast<std::uintptr_t>(memory); }
 
+/// Lanes wait for each other, so the device must run all of them at once, and those of the other
+/// ranks that it has.
+void check_resident(const Driver& driver, int device, const Kernel& kernel, std::size_t lanes,
+                    int neighbours, std::uint32_t block_bytes) {
+  const int resident = kernel.resident_blocks(threads_of_block, block_bytes);
+  if (lanes * static_cast<std::size_t>(neighbours) <= static_cast<std::size_t>(resident)) return;
+  throw Error(Code::invalid_usage,
+              fmt::format("{} lanes of each of {} ranks on {}, which runs {} blocks at once", lanes,
+                          neighbours, driver.facts(device).name, resident));
+}
+
 }  // namespace
 
 ControlPage::ControlPage(Driver& driver, int device) {
@@ -70,13 +81,8 @@ DeviceExecution::DeviceExecution(Image image, const Collective& collective, cons
       seat_(seat),
       layout_(image_, collective),
       kernel_(&seat.driver.kernel(seat.device, kernel_image(), kernel_name)) {
-  resident_ = kernel_->resident_blocks(threads_of_block, layout_.block_bytes());
-  const std::size_t wanted = image_.lanes.size() * static_cast<std::size_t>(seat.neighbours);
-  if (static_cast<std::size_t>(resident_) < wanted)
-    throw Error(Code::invalid_usage,
-                fmt::format("{} ranks with a plan of {} lanes on {}, which runs {} blocks at once",
-                            seat.neighbours, image_.lanes.size(),
-                            seat.driver.facts(seat.device).name, resident_));
+  check_resident(seat.driver, seat.device, *kernel_, image_.lanes.size(), seat.neighbours,
+                 layout_.block_bytes());
   memory_ = seat.driver.allocate(seat.device, layout_.bytes());
   there_ = at<std::byte>(seat.driver.in_kernels(seat.device, memory_->address()));
   write();
@@ -103,13 +109,13 @@ std::byte* DeviceExecution::in_kernels(const void* buffer, const char* name) con
   }
 }
 
-void DeviceExecution::launch(const CallArguments& call, DeviceStream& stream) {
+std::optional<Call> DeviceExecution::prepare(const CallArguments& call) {
   if (call.reduction == Reduction::user || call.blocks)
     throw Error(Code::invalid_usage,
                 "kernels run neither functions of callers nor blocks of unequal lengths");
   const CallShape shape =
       shape_of(image_, collective_, call, seat_.partials, seat_.ends.layout().slot_bytes);
-  if (shape.grid.tiles() == 0 && !seat_.passes_empty) return;
+  if (shape.grid.tiles() == 0 && !seat_.passes_empty) return std::nullopt;
   CallMemory memory;
   memory.input = in_kernels(call.buffers.input, "send");
   memory.output = in_kernels(call.buffers.output, "receive");
@@ -120,13 +126,74 @@ void DeviceExecution::launch(const CallArguments& call, DeviceStream& stream) {
   memory.report = seat_.control.report_in_kernels();
   Call asked = make_call(program_, shape, call, seat_.partials, memory);
   asked.tiles = std::max<std::uint64_t>(asked.tiles, 1);
+  return asked;
+}
+
+void DeviceExecution::launch(const CallArguments& call, DeviceStream& stream) {
+  const std::optional<Call> asked = prepare(call);
+  if (!asked) return;
   Launch launch;
   launch.kernel = kernel_;
   launch.blocks = static_cast<int>(image_.lanes.size());
   launch.threads = threads_of_block;
   launch.shared_bytes = layout_.block_bytes();
-  launch.arguments = std::as_bytes(std::span(&asked, 1));
+  launch.arguments = std::as_bytes(std::span(&*asked, 1));
   stream.launch(launch);
+}
+
+void FusedLaunch::note(const DeviceExecution& program) noexcept {
+  kernel_ = program.kernel_;
+  neighbours_ = program.seat_.neighbours;
+  block_bytes_ = std::max(block_bytes_, program.layout_.block_bytes());
+}
+
+void FusedLaunch::add_wide(DeviceExecution& program, const CallArguments& call) {
+  const std::optional<Call> asked = program.prepare(call);
+  if (!asked) return;
+  note(program);
+  wide_ = *asked;
+}
+
+void FusedLaunch::add(DeviceExecution& program, const CallArguments& call) {
+  const std::optional<Call> asked = program.prepare(call);
+  if (!asked) return;
+  note(program);
+  const auto same = [&](const Part& part) { return part.program == &program; };
+  auto part = std::find_if(parts_.begin(), parts_.end(), same);
+  if (part == parts_.end()) part = parts_.insert(parts_.end(), {&program, {}});
+  part->calls.push_back(*asked);
+}
+
+void FusedLaunch::launch(DeviceStream& stream) {
+  std::uint32_t blocks = wide_.program.lane_count;
+  if (blocks + parts_.size() == 0) return;
+  for (Part& part : parts_) {
+    for (Call& call : part.calls) call.block = blocks;
+    ++blocks;
+    beside_.insert(beside_.end(), part.calls.begin(), part.calls.end());
+  }
+  check_resident(driver_, device_, *kernel_, blocks, neighbours_, block_bytes_);
+  const std::uint64_t bytes = beside_.size() * sizeof(Call);
+  if (bytes > 0) {
+    if (!memory_ || memory_->bytes() < bytes) memory_ = driver_.allocate(device_, 2 * bytes);
+    stream.copy(memory_->address(), address_of(beside_.data()), bytes);
+    wide_.beside = at<const Call>(driver_.in_kernels(device_, memory_->address()));
+    wide_.beside_count = static_cast<std::uint32_t>(beside_.size());
+  }
+  Launch launch;
+  launch.kernel = kernel_;
+  launch.blocks = static_cast<int>(blocks);
+  launch.threads = threads_of_block;
+  launch.shared_bytes = block_bytes_;
+  launch.arguments = std::as_bytes(std::span(&wide_, 1));
+  stream.launch(launch);
+}
+
+void FusedLaunch::clear() noexcept {
+  wide_ = Call();
+  parts_.clear();
+  beside_.clear();
+  block_bytes_ = 0;
 }
 
 }  // namespace khoro::gpu

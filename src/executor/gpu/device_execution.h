@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "device/driver.h"
@@ -92,8 +93,16 @@ class DeviceExecution {
   DeviceExecution& operator=(const DeviceExecution&) = delete;
 
   const Image& image() const noexcept { return image_; }
-  /// Blocks that the device runs at once, all of them such as a lane of this one needs.
-  int resident_blocks() const noexcept { return resident_; }
+  /// What a call takes of the device, beside its buffers and partial results.
+  struct Footprint {
+    std::size_t blocks = 0;
+    int threads = 0;                 // of a block
+    std::uint32_t shared_bytes = 0;  // of a block
+    std::uint64_t program_bytes = 0;
+  };
+  Footprint footprint() const noexcept {
+    return {image_.lanes.size(), threads_of_block, layout_.block_bytes(), layout_.bytes()};
+  }
   /// Queues a call; the buffers are the device's until the stream has done it. Calls of a rank are
   /// done in the order in which they are queued, on whatever streams, which is for the caller to
   /// see to. It may block when it is the first that needs so much scratch. Throws `Error`:
@@ -102,6 +111,9 @@ class DeviceExecution {
   void launch(const CallArguments& call, DeviceStream& stream);
 
  private:
+  friend class FusedLaunch;
+  /// The call as kernels take it; nothing if there is nothing to do.
+  std::optional<Call> prepare(const CallArguments& call);
   void write();
   std::byte* in_kernels(const void* buffer, const char* name) const;
 
@@ -113,7 +125,40 @@ class DeviceExecution {
   std::byte* there_ = nullptr;
   Program program_;
   const Kernel* kernel_ = nullptr;
-  int resident_ = 0;
+};
+
+/// Calls that run beside each other in one launch: one of any program, and others of programs of
+/// one lane. Those of one program run one after the other. Used again after clear(). It outlives
+/// what it has launched. Thread-compatible.
+class FusedLaunch {
+ public:
+  FusedLaunch(Driver& driver, int device) noexcept : driver_(driver), device_(device) {}
+
+  /// Adds the call that may have several lanes: at most once, and first. Throws as
+  /// DeviceExecution::launch().
+  void add_wide(DeviceExecution& program, const CallArguments& call);
+  void add(DeviceExecution& program, const CallArguments& call);
+  /// Queues them all, if there are any. Throws `Error`: invalid_usage where the device cannot run
+  /// all blocks at once.
+  void launch(DeviceStream& stream);
+  void clear() noexcept;
+
+ private:
+  struct Part {
+    DeviceExecution* program;
+    std::vector<Call> calls;
+  };
+  void note(const DeviceExecution& program) noexcept;
+
+  Driver& driver_;
+  int device_;
+  Call wide_;  // without a lane if there is none
+  std::vector<Part> parts_;
+  const Kernel* kernel_ = nullptr;
+  std::uint32_t block_bytes_ = 0;
+  int neighbours_ = 1;
+  std::vector<Call> beside_;  // as they lie on the device
+  std::unique_ptr<DeviceMemory> memory_;
 };
 
 }  // namespace khoro::gpu

@@ -61,9 +61,10 @@ KHORO_HD inline void lay_out(std::byte* memory, const Call& call, std::uint32_t 
   block->lane.sinks = sinks;
 }
 
-/// Runs a lane to its end, or until it fails or the host wants it to end. All members call it.
+/// Runs a lane to its end, or until it fails or the host wants it to end: false. All members call
+/// it.
 template <class Team>
-KHORO_HD void run_lane(const Team& team, const Call& call, std::uint32_t number,
+KHORO_HD bool run_lane(const Team& team, const Call& call, std::uint32_t number,
                        std::byte* memory) noexcept {
   if (team.rank() == 0) lay_out(memory, call, number);
   team.sync();
@@ -80,12 +81,31 @@ KHORO_HD void run_lane(const Team& team, const Call& call, std::uint32_t number,
     progress = advance(block.engine, team, block.lane);
     if (progress == Progress::waiting) team.pause();
   }
-  if (team.rank() != 0 || progress == Progress::done) return;
+  if (progress == Progress::done) return true;
+  if (team.rank() != 0) return false;
   // Apart, so that what ends because of a failure does not hide it.
   if (progress == Progress::failed)
     publish_alone(call.report->failure, 1 + static_cast<std::uint32_t>(block.engine.status()));
   else
     publish_alone(call.report->stopped, 1u);
+  return false;
+}
+
+/// What a block of a launch does. All members call it, with the launch's call.
+template <class Team>
+KHORO_HD void run_block(const Team& team, const Call& call, std::uint32_t block,
+                        std::byte* memory) noexcept {
+  const Call* now = &call;
+  const Call* last = &call + 1;
+  std::uint32_t lane = block;
+  if (block >= call.program.lane_count) {
+    const Call* const end = call.beside + call.beside_count;
+    for (now = call.beside; now != end && now->block != block;) ++now;
+    for (last = now; last != end && last->block == block;) ++last;
+    lane = 0;
+  }
+  for (; now != last && run_lane(team, *now, lane, memory); ++now)
+    team.sync();  // before the memory is laid out anew
 }
 
 }  // namespace khoro::gpu
