@@ -13,7 +13,8 @@ constexpr Collective all_gather{
     .bus_factor = but_own_share,
     .run =
         [](const Call& call) {
-          return khoroAllGather(call.send, call.recv, call.count, call.type, call.comm, nullptr);
+          return khoroAllGather(call.send, call.recv, call.count, call.type, call.comm,
+                                call.stream);
         },
 };
 

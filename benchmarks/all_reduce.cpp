@@ -16,7 +16,7 @@ constexpr Collective all_reduce{
     .run =
         [](const Call& call) {
           return khoroAllReduce(call.send, call.recv, call.count, call.type, call.op, call.comm,
-                                nullptr);
+                                call.stream);
         },
 };
 

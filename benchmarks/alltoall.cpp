@@ -19,7 +19,7 @@ constexpr Collective alltoall{
     .bus_factor = but_own_share,
     .run =
         [](const Call& call) {
-          return khoroAlltoAll(call.send, call.recv, call.count, call.type, call.comm, nullptr);
+          return khoroAlltoAll(call.send, call.recv, call.count, call.type, call.comm, call.stream);
         },
 };
 

@@ -34,11 +34,12 @@ khoroResult_t exchange_blocks(const Call& call) {
     displacements.push_back(call.count * units_before(call.at.rank, rank, call.at.ranks));
   }
   return khoroAlltoAllV(call.send, counts.data(), displacements.data(), call.recv, counts.data(),
-                        displacements.data(), call.type, call.comm, nullptr);
+                        displacements.data(), call.type, call.comm, call.stream);
 }
 
 constexpr Collective alltoallv{
     .program = "alltoallv_perf",
+    .on_gpus = false,
     .extent =
         [](std::size_t elements, int ranks) {
           const std::size_t unit = elements / all_units(ranks);

@@ -11,7 +11,7 @@ constexpr Collective barrier{
     .moves_data = false,
     .extent = [](std::size_t, int) { return Extent{}; },
     .expect = [](const Extent&, const Place&) { return std::vector<Origin>{}; },
-    .run = [](const Call& call) { return khoroBarrier(call.comm, nullptr); },
+    .run = [](const Call& call) { return khoroBarrier(call.comm, call.stream); },
 };
 
 }  // namespace

@@ -17,7 +17,7 @@ constexpr Collective broadcast{
     .run =
         [](const Call& call) {
           return khoroBroadcast(call.send, call.recv, call.count, call.type, call.at.root,
-                                call.comm, nullptr);
+                                call.comm, call.stream);
         },
 };
 

@@ -6,23 +6,24 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
-#include <new>
+
+#include "subject.h"
 
 namespace khoro::benchmark {
 
 /// Memory of this process alone, or such as khoroMemAlloc allocates.
 enum class Kind { of_process, of_khoro };
 
-/// Page-aligned memory with a guard of 64 bytes before and after what a call uses.
+/// Page-aligned memory with a guard of 64 bytes before and after what a call uses. What calls use
+/// is this memory, or as much of a GPU, to and from which it is copied.
 class Buffer {
  public:
-  /// Touches every page, so that it lies where its thread runs. Throws std::bad_alloc.
-  Buffer(std::size_t bytes, Kind kind)
-      : bytes_(bytes + 2 * page), memory_(allocate(bytes_, kind), Free{kind}) {
-    prepare(bytes);
-  }
+  /// Touches every page, so that it lies where its thread runs. Throws std::bad_alloc, Failure.
+  Buffer(std::size_t bytes, Kind kind, const Gpu& gpu = {});
 
   std::byte* data() noexcept { return memory_.get() + page; }
+  /// Where calls find what is at data().
+  std::byte* in_calls() noexcept { return on_gpu_ ? on_gpu_.get() + page : data(); }
   /// All of it, guards included.
   void* memory() noexcept { return memory_.get(); }
   std::size_t bytes() const noexcept { return bytes_; }
@@ -31,6 +32,9 @@ class Buffer {
   void prepare(std::size_t used) noexcept {
     std::fill(data() - guard, data() + used + guard, sentinel);
   }
+  /// Copies as much to where calls find it, or back. Nothing is to do on hosts. Throws Failure.
+  void give(std::size_t used);
+  void fetch(std::size_t used);
 
   /// Whether nobody wrote to the guards since prepare(used).
   bool intact(std::size_t used) noexcept {
@@ -49,24 +53,19 @@ class Buffer {
   static constexpr std::size_t guard = 64;
   static constexpr std::byte sentinel{0xa5};
 
-  static std::byte* allocate(std::size_t bytes, Kind kind) {
-    if (kind == Kind::of_process)
-      return static_cast<std::byte*>(::operator new(bytes, std::align_val_t(page)));
-    void* memory = nullptr;
-    if (khoroMemAlloc(&memory, bytes) != khoroSuccess) throw std::bad_alloc();
-    return static_cast<std::byte*>(memory);
-  }
+  static std::byte* allocate(std::size_t bytes, Kind kind);
+  void copy(std::byte* to, const std::byte* from, std::size_t used);
   struct Free {
     Kind kind;
-    void operator()(std::byte* memory) const noexcept {
-      if (kind == Kind::of_process)
-        ::operator delete(memory, std::align_val_t(page));
-      else
-        (void)khoroMemFree(memory);
-    }
+    void operator()(std::byte* memory) const noexcept;
+  };
+  struct FreeOnGpu {
+    void operator()(std::byte* memory) const noexcept { (void)khoroDeviceFree(memory); }
   };
   std::size_t bytes_;
   std::unique_ptr<std::byte, Free> memory_;
+  Gpu gpu_;
+  std::unique_ptr<std::byte, FreeOnGpu> on_gpu_;
 };
 
 }  // namespace khoro::benchmark

@@ -15,7 +15,7 @@ constexpr Collective gather{
     .run =
         [](const Call& call) {
           return khoroGather(call.send, call.recv, call.count, call.type, call.at.root, call.comm,
-                             nullptr);
+                             call.stream);
         },
 };
 

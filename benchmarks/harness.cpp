@@ -12,6 +12,7 @@
 #include "options.h"
 #include "ranks.h"
 #include "report.h"
+#include "subject.h"
 #include "threads.h"
 
 namespace khoro::benchmark {
@@ -26,15 +27,17 @@ struct Program {
   std::atomic<bool> right{true};
 };
 
-Report::Start describe(const Program& program, khoroComm_t comm) {
+Report::Start describe(const Program& program, khoroComm_t comm, const Gpu& gpu) {
   int ranks = 0;
   check(khoroCommCount(comm, &ranks), "khoroCommCount", comm);
-  std::vector<std::int64_t> processes(ranks);
-  const std::int64_t mine = getpid();
-  check(khoroAllGather(&mine, processes.data(), 1, khoroInt64, comm, nullptr), "khoroAllGather",
-        comm);
+  std::vector<Seat> seats(ranks);
+  Seat mine{getpid(), gpu.device, "host memory"};
+  if (gpu)
+    check(khoroDeviceName(mine.name, sizeof mine.name, gpu.memory, gpu.device), "khoroDeviceName");
+  check(khoroAllGather(&mine, seats.data(), sizeof mine, khoroUint8, comm, nullptr),
+        "khoroAllGather", comm);
   return {std::string(program.collective.program), program.arguments, program.environment,
-          std::move(processes), program.threads};
+          std::move(seats), program.threads};
 }
 
 /// The life of one rank. A failure ends this rank's calls and frees those that wait for it.
@@ -42,10 +45,12 @@ void run_rank(Program& program, khoroComm_t comm) {
   int rank = -1;
   try {
     check(khoroCommUserRank(comm, &rank), "khoroCommUserRank", comm);
-    const Report::Start start = describe(program, comm);
+    Subject subject(comm, program.options);
+    const Report::Start start = describe(program, comm, subject.gpu());
     std::optional<Report> report;
     if (rank == 0) report.emplace(program.options, start);
-    Measurement measurement(program.collective, program.options, comm, report ? &*report : nullptr);
+    Measurement measurement(program.collective, program.options, comm, subject,
+                            report ? &*report : nullptr);
     if (!measurement.run()) program.right = false;
   } catch (const std::exception& failure) {
     program.right = false;
@@ -94,6 +99,7 @@ int run(const Collective& collective, int argc, char** argv, char** environment)
 
   std::vector<khoroComm_t> comms;
   try {
+    check_devices(*options);
     comms = join(*options);
   } catch (const Failure& failure) {
     fmt::print(stderr, "{}: {}\n", name, failure.what());

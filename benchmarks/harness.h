@@ -37,6 +37,8 @@ struct Call {
   khoroDataType_t type;
   khoroRedOp_t op;
   khoroComm_t comm;
+  khoroStream_t stream;  // NULL: the call blocks
+  khoroStream_t copies;  // of the GPU that has the buffers; NULL: the host has them
   Place at;
 };
 
@@ -48,6 +50,7 @@ struct Collective {
   bool in_place = true;             // may be called in place
   bool moves_data = true;           // else it has one row, and no rank may leave before all came
   bool groups = true;               // several calls may be one group
+  bool on_gpus = true;              // can be called on memory of GPUs
   bool powers_of_two_only = false;  // with other numbers of ranks there is nothing to measure
   /// From the size that a row names, in elements, and the number of ranks.
   Extent (*extent)(std::size_t elements, int ranks);

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstring>
-
 #include "harness.h"
 #include "parts.h"
 
@@ -12,9 +10,9 @@ namespace {
 khoroResult_t run_cube(const Call& call) {
   char* const output = static_cast<char*>(call.recv);
   char* const own = output + call.at.rank * call.bytes;
-  if (own != call.send) std::memcpy(own, call.send, call.bytes);
   Call round = call;
   khoroResult_t result = khoroSuccess;
+  if (own != call.send) result = copy(call, own, call.send, call.bytes);
   for (int edge = 1; edge < call.at.ranks && result == khoroSuccess; edge *= 2) {
     const int here = call.at.rank & ~(edge - 1);  // the first rank of those whose shares are here
     round.send = output + here * call.bytes;

@@ -84,18 +84,20 @@ double percentile(const std::vector<double>& sorted, std::size_t percent) {
 }  // namespace
 
 Measurement::Measurement(const Collective& collective, const Options& options, khoroComm_t comm,
-                         Report* report)
-    : collective_(collective), options_(options), comm_(comm), report_(report) {
+                         Subject& subject, Report* report)
+    : collective_(collective), options_(options), comm_(comm), subject_(subject), report_(report) {
   check(khoroCommUserRank(comm, &rank_), "khoroCommUserRank", comm);
   check(khoroCommCount(comm, &ranks_), "khoroCommCount", comm);
   if (collective.rooted && options.root >= ranks_)
     throw Failure(
         fmt::format("-r {}: the last of {} ranks is {}", options.root, ranks_, ranks_ - 1));
-  if (options.timeout_s > 0)
-    check(khoroCommSetDeadline(comm, options.timeout_s * 1000), "khoroCommSetDeadline", comm);
+  for (khoroComm_t one : {comm, subject.comm()})
+    if (options.timeout_s > 0)
+      check(khoroCommSetDeadline(one, options.timeout_s * 1000), "khoroCommSetDeadline", one);
   const Extent largest = extent(options.max_bytes, 1);
-  check_memory(Memory::bytes(largest), ranks_);
-  memory_.emplace(largest, options.registers ? Kind::of_khoro : Kind::of_process);
+  const std::size_t copies = options.device == khoroMemoryVirtual ? 2 : 1;  // here, and on the GPU
+  check_memory(copies * Memory::bytes(largest), ranks_);
+  memory_.emplace(largest, options.registers ? Kind::of_khoro : Kind::of_process, subject.gpu());
   for (Buffer* const buffer : memory_->buffers()) {
     if (!options.registers) break;
     registrations_.push_back(nullptr);
@@ -114,10 +116,27 @@ Extent Measurement::extent(std::size_t bytes, std::size_t element_bytes) const {
 }
 
 bool Measurement::run() {
-  const bool skip = collective_.powers_of_two_only && (ranks_ & (ranks_ - 1)) != 0;
-  if (skip && report_)
-    report_->skip(fmt::format("nRanks {} is not a power of 2, skipping", ranks_));
-  for (int cycle = 0; !skip && (options_.cycles == 0 || cycle < options_.cycles); ++cycle)
+  try {
+    return run_all();
+  } catch (...) {
+    subject_.abort();
+    throw;
+  }
+}
+
+/// Empty if there is something to measure.
+std::string Measurement::why_skipped() const {
+  if (collective_.powers_of_two_only && (ranks_ & (ranks_ - 1)) != 0)
+    return fmt::format("nRanks {} is not a power of 2, skipping", ranks_);
+  if (!collective_.on_gpus && subject_.gpu())
+    return fmt::format("{} has no calls on GPUs, skipping", collective_.program);
+  return {};
+}
+
+bool Measurement::run_all() {
+  const std::string skipped = why_skipped();
+  if (!skipped.empty() && report_) report_->skip(skipped);
+  for (int cycle = 0; skipped.empty() && (options_.cycles == 0 || cycle < options_.cycles); ++cycle)
     run_cycle();
   const double average = bandwidths_ ? bandwidth_sum_ / static_cast<double>(bandwidths_) : 0;
   if (report_) report_->end(wrong_halves_, average);
@@ -194,23 +213,25 @@ Result Measurement::measure(const Case& test) {
 Call Measurement::prepare(const Case& test) {
   const Memory::Addresses at = memory_->prepare(test);
   const TypeRow& type = test.draw.type;
-  return {at.send,      at.recv, test.sizes.count, test.sizes.count * type.bytes, type.type,
-          test.draw.op, comm_,   test.at};
+  return {
+      at.send,      at.recv,         test.sizes.count,  test.sizes.count * type.bytes, type.type,
+      test.draw.op, subject_.comm(), subject_.stream(), subject_.gpu().stream,         test.at};
 }
 
 void Measurement::once(const Call& call, int calls) {
-  if (calls > 1) check(khoroGroupStart(), "khoroGroupStart", comm_);
+  if (calls > 1) check(khoroGroupStart(), "khoroGroupStart", call.comm);
   for (int k = 0; k < calls; ++k) {
-    check(collective_.run(call), collective_.program, comm_);
+    check(collective_.run(call), collective_.program, call.comm);
     if (options_.blocking && calls == 1) check(khoroBarrier(comm_, nullptr), "khoroBarrier", comm_);
   }
   if (calls == 1) return;
-  check(khoroGroupEnd(), "khoroGroupEnd", comm_);
+  check(khoroGroupEnd(), "khoroGroupEnd", call.comm);
   if (options_.blocking) check(khoroBarrier(comm_, nullptr), "khoroBarrier", comm_);
 }
 
 Sample Measurement::time(const Call& call) {
   for (int k = 0; k < options_.warmups; ++k) once(call, options_.aggregate);
+  subject_.finish();
   check(khoroBarrier(comm_, nullptr), "khoroBarrier", comm_);
   const double cpu_start = thread_cpu_seconds();
   const auto start = Clock::now();
@@ -221,9 +242,12 @@ Sample Measurement::time(const Call& call) {
     durations_[k] = seconds_since(start) - elapsed;
     elapsed += durations_[k];
   }
+  // What a rank does for calls on a stream is that it queues them.
+  const double cpu = call.stream ? seconds_since(start) : thread_cpu_seconds() - cpu_start;
+  subject_.finish();
   if (!options_.latency) elapsed = seconds_since(start);
   const double calls = static_cast<double>(options_.iterations) * options_.aggregate;
-  return {elapsed / calls, (thread_cpu_seconds() - cpu_start) / calls, 0, 0};
+  return {elapsed / calls, cpu / calls, 0, 0};
 }
 
 Latency Measurement::slowest_of_ranks() {
@@ -265,6 +289,8 @@ void Measurement::verify(const Case& test, Result& result) {
 
 Wrong Measurement::verify_data(const Case& test) {
   once(prepare(test), 1);
+  subject_.finish();
+  memory_->fetch(test);
   if (options_.flip_byte == rank_) memory_->flip_byte(test);
   return memory_->inspect(test, collective_.expect(test.sizes, test.at));
 }
@@ -277,6 +303,7 @@ Wrong Measurement::verify_order(const Call& call) {
     if (late == rank_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     std::int64_t last_to_come = Clock::now().time_since_epoch().count();
     once(call, 1);
+    subject_.finish();
     std::int64_t left = Clock::now().time_since_epoch().count();
     if (options_.flip_byte == rank_) left ^= std::int64_t{0xff} << 56;
     check(khoroAllReduce(&last_to_come, &last_to_come, 1, khoroInt64, khoroMax, comm_, nullptr),

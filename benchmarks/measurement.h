@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "harness.h"
 #include "memory.h"
 #include "options.h"
 #include "report.h"
+#include "subject.h"
 
 namespace khoro::benchmark {
 
@@ -17,15 +19,18 @@ class Measurement {
  public:
   /// `report` is rank 0's, null elsewhere. Everything is borrowed for the life of the object.
   Measurement(const Collective& collective, const Options& options, khoroComm_t comm,
-              Report* report);
+              Subject& subject, Report* report);
   ~Measurement();
   Measurement(const Measurement&) = delete;
   Measurement& operator=(const Measurement&) = delete;
 
-  /// Returns whether every result on every rank was right. Throws Failure.
+  /// Returns whether every result on every rank was right. Throws Failure; the calls are aborted
+  /// then.
   bool run();
 
  private:
+  bool run_all();
+  std::string why_skipped() const;
   Extent extent(std::size_t bytes, std::size_t element_bytes) const;
   /// One type, reduction and root, all sizes.
   struct Scan {
@@ -50,7 +55,8 @@ class Measurement {
 
   const Collective& collective_;
   const Options& options_;
-  khoroComm_t comm_;
+  khoroComm_t comm_;  // by which ranks tell each other what they found
+  Subject& subject_;
   Report* report_;
   int rank_ = 0;
   int ranks_ = 0;

@@ -59,8 +59,8 @@ std::vector<Origin> rest_of_input(const Case& test, std::size_t first, std::size
 
 }  // namespace
 
-Memory::Memory(const Extent& largest, Kind kind)
-    : send_(largest.send, kind), recv_(std::max(largest.send, largest.recv), kind) {}
+Memory::Memory(const Extent& largest, Kind kind, const Gpu& gpu)
+    : send_(largest.send, kind, gpu), recv_(std::max(largest.send, largest.recv), kind, gpu) {}
 
 std::size_t Memory::bytes(const Extent& largest) {
   return largest.send + std::max(largest.send, largest.recv);
@@ -71,9 +71,16 @@ Memory::Addresses Memory::prepare(const Case& test) {
   recv_.prepare(room(test) * bytes);
   if (test.form == Form::out_of_place) send_.prepare(test.sizes.send * bytes);
   Buffer& inputs = test.form == Form::in_place ? recv_ : send_;
-  std::byte* const input = inputs.data() + first_of_input(test) * bytes;
-  fill(test.draw, test.at.rank, test.sizes.send, input);
-  return {input, recv_.data() + first_of_output(test) * bytes};
+  const std::size_t input = first_of_input(test) * bytes;
+  fill(test.draw, test.at.rank, test.sizes.send, inputs.data() + input);
+  recv_.give(room(test) * bytes);
+  if (test.form == Form::out_of_place) send_.give(test.sizes.send * bytes);
+  return {inputs.in_calls() + input, recv_.in_calls() + first_of_output(test) * bytes};
+}
+
+void Memory::fetch(const Case& test) {
+  recv_.fetch(room(test) * test.draw.type.bytes);
+  if (test.form == Form::out_of_place) send_.fetch(test.sizes.send * test.draw.type.bytes);
 }
 
 void Memory::flip_byte(const Case& test) {

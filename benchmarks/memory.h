@@ -24,7 +24,7 @@ struct Case {
 class Memory {
  public:
   /// Sizes in bytes, of the largest case.
-  explicit Memory(const Extent& largest, Kind kind = Kind::of_process);
+  explicit Memory(const Extent& largest, Kind kind = Kind::of_process, const Gpu& gpu = {});
   /// What that needs.
   static std::size_t bytes(const Extent& largest);
 
@@ -32,11 +32,14 @@ class Memory {
     const std::byte* send;
     std::byte* recv;
   };
-  /// Draws the inputs; every other byte is one that inspect() knows again.
+  /// Draws the inputs; every other byte is one that inspect() knows again. Throws Failure.
   Addresses prepare(const Case& test);
 
   /// What it consists of.
   std::array<Buffer*, 2> buffers() noexcept { return {&send_, &recv_}; }
+
+  /// What calls have left on a GPU, for the two below. Throws Failure.
+  void fetch(const Case& test);
 
   /// Flips the last byte where the output of the case belongs, whether or not this rank gets one.
   void flip_byte(const Case& test);

@@ -61,15 +61,21 @@ struct Refused {
 };
 
 constexpr Refused refused[] = {
-    {"-g,--ngpus", "1", "ranks live on host memory; use -t, or khoro run -n P --threads T"},
-    {"-y,--stream_null", "1", "host communicators know the null stream only"},
-    {"-G,--cudagraph", "0", "there are no graphs on host memory"},
-    {"-x,--cta_policy", "0", "there are no thread blocks on host memory"},
-    {"-D,--device_implementation", "0", "there is no device implementation on host memory"},
-    {"-V,--device_cta_count", "0", "there are no thread blocks on host memory"},
+    {"-g,--ngpus", "1", "a rank has one GPU at most; use -t, or khoro run -n P --threads T"},
+    {"-G,--cudagraph", "0", "calls go into no graphs"},
+    {"-x,--cta_policy", "0", "Khoro chooses the blocks of a call"},
+    {"-D,--device_implementation", "0", "kernels of callers call nothing of Khoro's"},
+    {"-V,--device_cta_count", "0", "kernels of callers call nothing of Khoro's"},
     {"-M,--memory_report", "0", "there is no memory report yet"},
     {"-u,--unalign", "0", "buffers are always aligned to pages"},
 };
+
+struct DeviceRow {
+  std::string_view name;
+  khoroMemory_t memory;
+};
+constexpr DeviceRow devices[] = {
+    {"host", khoroMemoryHost}, {"cuda", khoroMemoryCuda}, {"virtual", khoroMemoryVirtual}};
 
 void add_refused(CLI::App& app) {
   for (const Refused& flag : refused) {
@@ -134,10 +140,26 @@ void add_choices(CLI::App& app, Options& options, int& average) {
   const auto add_switch = [&app](const char* flags, bool& into, const char* help) {
     app.add_option(flags, into, help)->type_name("0|1");
   };
+  app.add_option_function<std::string>(
+         "--device",
+         [&options](const std::string& word) {
+           for (const DeviceRow& row : devices)
+             if (row.name == word) return void(options.device = row.memory);
+           throw CLI::ValidationError(fmt::format("there are no devices '{}': choose one of {}",
+                                                  word,
+                                                  names(std::span<const DeviceRow>(devices))));
+         },
+         "memory of the calls: of the host, of GPUs, or of virtual GPUs (host)")
+      ->type_name("host|cuda|virtual");
   add_switch("-p,--parallel_init", options.parallel_init, "each thread joins by itself (0)");
   add_switch("-z,--blocking", options.blocking, "a barrier after each call (0)");
   add_switch("-C,--report_cputime", options.cpu_time, "time used by the CPU, not by the clock (0)");
   add_switch("-S,--report_timestamps", options.timestamps, "when each row was measured (0)");
+  app.add_option_function<int>(
+         "-y,--stream_null", [&options](int value) { options.null_stream = value == 1; },
+         "calls without a stream, which block; on GPUs (0), on hosts always (1)")
+      ->check(CLI::Range(0, 1))
+      ->type_name("0|1");
   app.add_option("-a,--average", average, "time of 0: rank 0, 1: mean, 2: least, 3: most (1)")
       ->check(CLI::Range(0, 3))
       ->type_name("0|1|2|3");
@@ -168,7 +190,22 @@ bool any_applies(const Options& options) {
   return false;
 }
 
+/// What there is on memory of one kind alone.
+void check_device(const Options& options) {
+  const bool host = options.device == khoroMemoryHost;
+  if (host && options.null_stream == false)
+    throw CLI::ValidationError("-y 0: calls on memory of the host are made without a stream here");
+  if (!host && options.registers)
+    throw CLI::ValidationError("-R 1: khoroMemAlloc gives memory of the host; not with --device");
+  if (!host && options.limits)
+    throw CLI::ValidationError("--limits shows what memory of the host allows; not with --device");
+}
+
 }  // namespace
+
+std::string_view word_of(khoroMemory_t memory) noexcept {
+  return devices[static_cast<unsigned>(memory)].name;
+}
 
 std::optional<std::size_t> Options::after(std::size_t bytes) const noexcept {
   std::size_t next = 0;
@@ -193,6 +230,7 @@ std::optional<Options> read_options(const std::string& program, int argc, char**
     app.parse(argc, argv);
     if (!any_applies(options))
       throw CLI::ValidationError("-o works on the bits of integers: choose an integer type by -d");
+    check_device(options);
     if (options.min_bytes > options.max_bytes)
       throw CLI::ValidationError("-b is larger than -e: nothing to measure");
     if (options.step_factor == 1 && options.step_bytes == 0)

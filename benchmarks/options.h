@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "values.h"
@@ -18,7 +19,8 @@ enum class Average { rank_0 = 0, mean = 1, least = 2, most = 3 };
 struct Options {
   static constexpr int all_roots = -1;
 
-  std::optional<int> threads;  // not said: what the launcher says, else 1
+  khoroMemory_t device = khoroMemoryHost;  // where the buffers of calls are
+  std::optional<int> threads;              // not said: what the launcher says, else 1
   std::size_t min_bytes = 32 << 20;
   std::size_t max_bytes = 32 << 20;
   std::size_t step_bytes = 1 << 20;
@@ -38,14 +40,18 @@ struct Options {
   bool timestamps = false;
   bool latency = false;
   bool limits = false;
-  bool registers = false;      // buffers of khoroMemAlloc, and registered
-  std::int64_t timeout_s = 0;  // 0: Khoro's default deadline
-  std::string json_file;       // empty: none
-  int flip_byte = -1;          // the rank; of the environment, and only in builds made for tests
+  bool registers = false;           // buffers of khoroMemAlloc, and registered
+  std::optional<bool> null_stream;  // calls have no stream, and block; not said: those on hosts
+  std::int64_t timeout_s = 0;       // 0: Khoro's default deadline
+  std::string json_file;            // empty: none
+  int flip_byte = -1;  // the rank; of the environment, and only in builds made for tests
 
   /// The size after `bytes`, or nothing when the scan is over.
   std::optional<std::size_t> after(std::size_t bytes) const noexcept;
 };
+
+/// The word of --device for it.
+std::string_view word_of(khoroMemory_t memory) noexcept;
 
 /// Reads the command line. Where the program is to end at once (--help, a mistake), it prints and
 /// returns the exit code in `exit_code` and no options.

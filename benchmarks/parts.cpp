@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parts.h"
 
+#include <cstring>
+
 namespace khoro::benchmark {
 
 Extent whole_to_whole(std::size_t elements, int) {
@@ -35,12 +37,22 @@ std::vector<Origin> gathered(const Extent& extent, const Place& at) {
 
 double but_own_share(int ranks) { return 1.0 * (ranks - 1) / ranks; }
 
+khoroResult_t copy(const Call& call, void* to, const void* from, std::size_t bytes) {
+  if (!call.copies) {
+    std::memcpy(to, from, bytes);
+    return khoroSuccess;
+  }
+  const khoroResult_t result = khoroDeviceCopy(to, from, bytes, call.copies);
+  if (result != khoroSuccess || call.stream) return result;
+  return khoroStreamSynchronize(call.copies);
+}
+
 khoroResult_t exchange(const Call& call, int to, int from) {
   khoroResult_t result = khoroGroupStart();
   if (result != khoroSuccess) return result;
-  result = khoroSend(call.send, call.count, call.type, to, call.comm, nullptr);
+  result = khoroSend(call.send, call.count, call.type, to, call.comm, call.stream);
   if (result == khoroSuccess)
-    result = khoroRecv(call.recv, call.count, call.type, from, call.comm, nullptr);
+    result = khoroRecv(call.recv, call.count, call.type, from, call.comm, call.stream);
   const khoroResult_t end = khoroGroupEnd();
   return result == khoroSuccess ? end : result;
 }

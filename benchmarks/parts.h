@@ -30,6 +30,9 @@ std::vector<Origin> on_root(const Extent& extent, const Place& at) {
 /// All but a rank's own share crosses the bus.
 double but_own_share(int ranks);
 
+/// Moves a rank's own bytes, in the order of its calls.
+khoroResult_t copy(const Call& call, void* to, const void* from, std::size_t bytes);
+
 /// Sends to one rank and receives as much from another, as one group.
 khoroResult_t exchange(const Call& call, int to, int from);
 

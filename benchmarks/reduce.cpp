@@ -15,7 +15,7 @@ constexpr Collective reduce{
     .run =
         [](const Call& call) {
           return khoroReduce(call.send, call.recv, call.count, call.type, call.op, call.at.root,
-                             call.comm, nullptr);
+                             call.comm, call.stream);
         },
 };
 

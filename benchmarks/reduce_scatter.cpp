@@ -19,7 +19,7 @@ constexpr Collective reduce_scatter{
     .run =
         [](const Call& call) {
           return khoroReduceScatter(call.send, call.recv, call.count, call.type, call.op, call.comm,
-                                    nullptr);
+                                    call.stream);
         },
 };
 

@@ -74,6 +74,14 @@ nlohmann::ordered_json half_json(const std::optional<Result>& measured, bool cpu
 
 const char* word(bool value) { return value ? "true" : "false"; }
 
+/// As nccl-tests have it: "device  3 [0000:1b:00.0] NVIDIA H200".
+std::string words_of(const Seat& seat) {
+  const std::string name = seat.name;
+  const std::size_t at = name.rfind(" at ");
+  if (seat.device < 0 || at == std::string::npos) return name;
+  return fmt::format("device {:2} [{}] {}", seat.device, name.substr(at + 4), name.substr(0, at));
+}
+
 nlohmann::ordered_json config_json(const Options& options, const Report::Start& start,
                                    const std::string& host) {
   nlohmann::ordered_json config{{"nthreads", start.threads},
@@ -95,13 +103,13 @@ nlohmann::ordered_json config_json(const Options& options, const Report::Start& 
                  {"run_cycles", options.cycles},
                  {"local_register", options.registers ? 1 : 0},
                  {"latency", word(options.latency)}});
-  for (std::size_t rank = 0; rank < start.processes.size(); ++rank) {
-    config["devices"].push_back({{"rank", rank},
-                                 {"group", 0},
-                                 {"pid", start.processes[rank]},
-                                 {"hostname", host},
-                                 {"device", nullptr},
-                                 {"device_info", "host memory"}});
+  for (std::size_t rank = 0; rank < start.seats.size(); ++rank) {
+    const Seat& seat = start.seats[rank];
+    nlohmann::ordered_json device{{"rank", rank},        {"group", 0},
+                                  {"pid", seat.process}, {"hostname", host},
+                                  {"device", nullptr},   {"device_info", seat.name}};
+    if (seat.device >= 0) device["device"] = seat.device;
+    config["devices"].push_back(std::move(device));
   }
   return config;
 }
@@ -123,7 +131,7 @@ Report::Report(const Options& options, const Start& start)
            {"env", start.environment},
            {"nccl_version", nullptr},
            {"khoro_version", version},
-           {"ranks", start.processes.size()}};
+           {"ranks", start.seats.size()}};
   json_["config"] = config_json(options, start, host_name());
   json_["results"] = nlohmann::ordered_json::array();
   if (!options.json_file.empty()) open_json();
@@ -155,9 +163,10 @@ void Report::print_head(const Start& start) {
   if (options_.registers) fmt::print("# Buffers: khoroMemAlloc, registered\n");
   if (options_.parallel_init) fmt::print("# Parallel Init Enabled: each thread joins by itself\n");
   fmt::print("#\n# Using devices\n");
-  for (std::size_t rank = 0; rank < start.processes.size(); ++rank) {
-    fmt::print("#  Rank {:2} Group  0 Pid {:6} on {:>10} host memory\n", rank,
-               start.processes[rank], host_name());
+  for (std::size_t rank = 0; rank < start.seats.size(); ++rank) {
+    const Seat& seat = start.seats[rank];
+    fmt::print("#  Rank {:2} Group  0 Pid {:6} on {:>10} {}\n", rank, seat.process, host_name(),
+               words_of(seat));
   }
   print_columns();
   std::fflush(stdout);

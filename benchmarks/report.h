@@ -29,6 +29,13 @@ struct Latency {
   double most;
 };
 
+/// Where a rank is.
+struct Seat {
+  std::int64_t process;
+  std::int64_t device;  // -1: on the host
+  char name[112];       // of the device, "NVIDIA H200 at 0000:1b:00.0"; cut off
+};
+
 /// Half a row: out of place or in place.
 struct Result {
   double seconds;
@@ -57,7 +64,7 @@ class Report {
     std::string program;
     std::vector<std::string> arguments;
     std::vector<std::string> environment;  // KHORO_ variables
-    std::vector<std::int64_t> processes;   // by rank
+    std::vector<Seat> seats;               // by rank
     int threads;                           // of this process
   };
   /// Opens the JSON file, under a new name if it exists; throws Failure when it cannot.

@@ -18,7 +18,7 @@ constexpr Collective scatter{
     .run =
         [](const Call& call) {
           return khoroScatter(call.send, call.recv, call.count, call.type, call.at.root, call.comm,
-                              nullptr);
+                              call.stream);
         },
 };
 

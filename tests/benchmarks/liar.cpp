@@ -10,7 +10,7 @@ namespace {
 
 khoroResult_t lie(const Call& call) {
   const khoroResult_t result =
-      khoroAllReduce(call.send, call.recv, call.count, call.type, call.op, call.comm, nullptr);
+      khoroAllReduce(call.send, call.recv, call.count, call.type, call.op, call.comm, call.stream);
   if (call.at.rank == 1 && call.count > 5) static_cast<char*>(call.recv)[5 * sizeof(float)] ^= 1;
   return result;
 }

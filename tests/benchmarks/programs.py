@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a benchmark as a user does and reads what it prints.
 
-usage: programs.py right|flipped|refuses|liar|impatient|few_threads PROGRAM KHORO
+usage: programs.py right|on_gpus|flipped|refuses|liar|impatient|few_threads PROGRAM KHORO
 """
 import json
 import math
@@ -23,6 +23,17 @@ OF_SHARES = {"all_gather", "alltoall", "gather", "hypercube", "reduce_scatter", 
 # Units that a rank gives in alltoallv, for each number of ranks from 1 on.
 UNITS = (1, 3, 5, 5, 5)
 NEVER_IN_PLACE = {"barrier", "sendrecv"}
+ON_GPUS = name != "alltoallv"
+# Two GPUs whose CPUs are all that joins them.
+APART = """<system version="1">
+  <cpu numaid="0" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="85">
+    <pci busid="0000:01:00.0" class="0x030200"><gpu dev="0" sm="80"/></pci>
+  </cpu>
+  <cpu numaid="1" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="85">
+    <pci busid="0000:81:00.0" class="0x030200"><gpu dev="1" sm="80"/></pci>
+  </cpu>
+</system>
+"""
 RANKS = (1, 2, 4, 8) if name == "hypercube" else (1, 2, 3, 4, 5)
 
 
@@ -165,10 +176,10 @@ def check_other_ways():
     assert done.returncode == 0 and rows(done.stdout)[0][8] == "N/A"
 
 
-def check_latency():
+def check_latency(*options, **environment):
     for ranks, calls in ((1, 2), (4, 7)):
         done, table = run_with_table("-t", str(ranks), "-b", "64", "-e", "128", "-i", "64", "-a", "3",
-                                     "-n", str(calls), "-S", "1", "--latency")
+                                     "-n", str(calls), "-S", "1", "--latency", *options, **environment)
         assert done.returncode == 0
         shown = rows(done.stdout)
         assert len(shown) == (1 if name == "barrier" else 2)
@@ -197,6 +208,49 @@ def check_limits():
             assert (line[15:] == 2 * ["N/A"]) == (name in NEVER_IN_PLACE)
 
 
+def on_gpus():
+    """Ranks on GPUs of their own and on shared ones, which reach each other or do not."""
+    virtual = ["--device", "virtual"]
+    if not ON_GPUS:
+        done, table = run_with_table("-t", "2", *virtual, KHORO_VIRTUAL_GPUS="2")
+        assert done.returncode == 0 and table["results"] == []
+        assert "no calls on GPUs" in table["skipped"] and table["skipped"] in done.stdout
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        apart = pathlib.Path(folder) / "apart.xml"
+        apart.write_text(APART)
+        few = ["-b", "64", "-e", "64", "-n", "3"]
+        for machine, transport in (({}, "cuda_ipc"), ({"KHORO_TOPO_FILE": str(apart)}, "host")):
+            done = run("-t", "2", *few, *virtual, KHORO_VIRTUAL_GPUS="2", KHORO_LOG="info", **machine)
+            assert done.returncode == 0 and f": {transport} to rank 0" in done.stderr
+            assert re.search(r"#  Rank  1 Group  0 .* device  1 \[0000:\w\w:00.0\] virtual GPU 1\n", done.stdout)
+            for way in ({"threads": 1}, {"threads": 2}, {"launcher": launch(4)}):
+                ranks = way.get("threads", 4)
+                way = {**way, **machine, "KHORO_VIRTUAL_GPUS": "2"}
+                table = check_run(ranks, way, *virtual, "-d", "all", "-o", "all", "-r", str(ranks - 1))
+                check_scan(table, ranks)
+                devices = [rank["device"] for rank in table["config"]["devices"]]
+                assert devices == [rank % 2 for rank in range(ranks)]
+                assert table["config"]["devices"][0]["device_info"].startswith("virtual GPU 0 at 0000:")
+    for options in (["-z", "1"], ["-y", "1"], ["-C", "1"], [] if name == "hypercube" else ["-m", "3"]):
+        done = run("-t", "2", *few, *virtual, *options, KHORO_VIRTUAL_GPUS="1")
+        assert done.returncode == 0 and rows(done.stdout)[0][8] == "0"
+    check_latency(*virtual, KHORO_VIRTUAL_GPUS="2")
+
+
+def check_gpus_refused():
+    done = run("-t", "2", "--device", "virtual", "-b", "8", "-e", "8")
+    assert done.returncode == 1 and "KHORO_VIRTUAL_GPUS" in done.stderr and not rows(done.stdout)
+    for options, words in ((["--device", "gpu"], "'gpu'"), (["-y", "0"], "-y 0"),
+                           (["--device", "virtual", "-R", "1"], "-R 1"),
+                           (["--device", "virtual", "--limits"], "--limits")):
+        done = run(*options, KHORO_VIRTUAL_GPUS="1")
+        assert done.returncode == 2 and words in done.stderr and not rows(done.stdout)
+    for memory, options in (("virtual", []), ("host", ["--device", "virtual"])):
+        done = run(*options, launcher=launch(2), KHORO_VIRTUAL_GPUS="1", KHORO_MEMORY=memory)
+        assert done.returncode == 1 and "KHORO_MEMORY" in done.stderr and not rows(done.stdout)
+
+
 def flipped():
     """A byte that is flipped on one rank ends the program with 1 and that rank's name."""
     for ranks in RANKS:
@@ -212,6 +266,10 @@ def flipped():
                 assert named == [str(rank)] * len(found)
             done = run(*options, KHORO_TEST_FLIP_BYTE=str(ranks), **way)
             assert done.returncode == 0
+    if ON_GPUS:
+        done = run("-t", "2", *options, "--device", "virtual", KHORO_TEST_FLIP_BYTE="1",
+                   KHORO_VIRTUAL_GPUS="2")
+        assert done.returncode == 1 and set(re.findall(r"# rank (\d+): ", done.stdout)) == {"1"}
 
 
 def refuses():
@@ -233,6 +291,7 @@ def refuses():
     if name in WITH_ROOT:
         done = run("-t", "2", "-r", "2", "-b", "8", "-e", "8")
         assert done.returncode == 1 and "-r 2: " in done.stderr and not rows(done.stdout)
+    check_gpus_refused()
     if name == "hypercube":
         done = run("-t", "2", "-m", "2", "-b", "8", "-e", "8")
         assert done.returncode == 2 and "-m 2: " in done.stderr and not rows(done.stdout)
@@ -265,5 +324,5 @@ def few_threads():
         assert time.monotonic() - begin < 50  # the init deadline is 60 s
 
 
-{"right": right, "flipped": flipped, "refuses": refuses, "liar": liar, "impatient": impatient,
+{"right": right, "on_gpus": on_gpus, "flipped": flipped, "refuses": refuses, "liar": liar, "impatient": impatient,
  "few_threads": few_threads}[case]()
