@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiles the kernel for every kind of GPU that is asked for, and embeds it.
 
-usage: build_kernel.py NVCC SOURCE INCLUDE CODE ASSEMBLY TABLE DEPENDENCIES
+usage: build_kernel.py NVCC SOURCE INCLUDE CODE ASSEMBLY TABLE DEPENDENCIES [KIND ...]
 
 CODE gets the machine code of all kinds and, for those to come, PTX of the last one. ASSEMBLY gets a
 source that puts it between two symbols. TABLE gets, and the build prints, what the kernel takes of
@@ -17,7 +17,8 @@ import tempfile
 WANTED = [80, 90, 100]
 FLAGS = ["-std=c++20", "-O3", "-fmad=false", "--expt-relaxed-constexpr",
          "-Werror", "all-warnings", "-Xptxas", "-v"]
-nvcc, source, include, code, assembly, table, dependencies = sys.argv[1:]
+nvcc, source, include, code, assembly, table, dependencies = sys.argv[1:8]
+wanted = [int(kind) for kind in sys.argv[8:]] or WANTED
 
 
 def run(*arguments):
@@ -29,7 +30,7 @@ def run(*arguments):
 
 def kinds():
     known = {int(found) for found in re.findall(r"compute_(\d+)\b", run("--list-gpu-arch"))}
-    return [kind for kind in WANTED if kind in known] or [max(known)]
+    return [kind for kind in wanted if kind in known] or [max(known)]
 
 
 def row(said, kind, size):
