@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Plans on virtual GPUs: the driver, streams and kernels as they are on real ones.
+// Plans on virtual GPUs: the driver, streams and kernels as they are on real ones, which are taken
+// too where they are.
 #include "base/error.h"
+#include "device/drivers.h"
 #include "support/device_job.h"
 #include "support/memory_job.h"
 #include "support/virtual_gpus.h"
@@ -26,36 +28,60 @@ std::unique_ptr<Driver> gpus(std::size_t count, std::uint64_t seed = 0) {
   return make_virtual_driver(machine);
 }
 
-}  // namespace
-
-TEST_CASE("virtual GPUs give the bits of every algorithm", "[executor][gpu]") {
-  const auto driver = gpus(4);
-  for (const Algorithm* algorithm : algorithms()) {
-    const Plan plan = test::plan_of(*algorithm, 4, false);
-    DeviceJob job(plan, *driver, layout_of(*algorithm, 1024));
-    JobCall call;
-    for (std::size_t count : {1, 4097})
-      for (Dtype dtype : {Dtype::f32, Dtype::bf16}) {
-        call.dtype = dtype;
-        call.count = count;
-        call.in_place = !call.in_place;
-        call.misalignment = ++call.seed % 5;
-        INFO(test::text(plan, call));
-        REQUIRE(job.run(call));
-      }
-  }
+bool all_reached(const Driver& driver) {
+  for (int device = 0; device < driver.devices(); ++device)
+    for (int peer = 0; peer < driver.devices(); ++peer)
+      if (!driver.reaches(device, peer)) return false;
+  return driver.devices() > 0;
 }
 
-TEST_CASE("several ranks share a virtual GPU", "[executor][gpu]") {
-  const auto driver = gpus(2);
+/// So many virtual GPUs, and the real ones that are here, if they all reach each other.
+std::vector<std::unique_ptr<Driver>> all_gpus(std::size_t count) {
+  std::vector<std::unique_ptr<Driver>> all;
+  for (const DriverRow& row : drivers()) {
+    std::string why_not;
+    auto driver = open_driver(row.name, {test::virtual_gpus(count)}, why_not);
+    if (driver && all_reached(*driver)) all.push_back(std::move(driver));
+  }
+  return all;
+}
+
+void check_algorithm(Driver& driver, const Algorithm& algorithm) {
+  const Plan plan = test::plan_of(algorithm, 4, false);
+  DeviceJob job(plan, driver, layout_of(algorithm, 1024));
+  JobCall call;
+  for (std::size_t count : {1, 4097})
+    for (Dtype dtype : {Dtype::f32, Dtype::bf16}) {
+      call.dtype = dtype;
+      call.count = count;
+      call.in_place = !call.in_place;
+      call.misalignment = ++call.seed % 5;
+      INFO(driver.name() << ": " << test::text(plan, call));
+      REQUIRE(job.run(call));
+    }
+}
+
+}  // namespace
+
+TEST_CASE("GPUs give the bits of every algorithm", "[executor][gpu]") {
+  const auto all = all_gpus(4);
+  REQUIRE(!all.empty());
+  for (const auto& driver : all)
+    for (const Algorithm* algorithm : algorithms()) check_algorithm(*driver, *algorithm);
+}
+
+TEST_CASE("several ranks share a GPU", "[executor][gpu]") {
   const Algorithm& algorithm = *find_algorithm(CollectiveKind::allreduce, "ring");
   const Plan plan = test::plan_of(algorithm, 6, false);
-  DeviceJob job(plan, *driver, layout_of(algorithm, 1024));
-  JobCall call;
-  for (std::size_t count : {1, 1000, 30'000}) {
-    call.count = count;
-    ++call.seed;
-    REQUIRE(job.run(call));
+  for (const auto& driver : all_gpus(2)) {
+    DeviceJob job(plan, *driver, layout_of(algorithm, 1024));
+    JobCall call;
+    for (std::size_t count : {1, 1000, 30'000}) {
+      call.count = count;
+      ++call.seed;
+      INFO(driver->name() << ": " << test::text(plan, call));
+      REQUIRE(job.run(call));
+    }
   }
 }
 
