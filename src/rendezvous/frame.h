@@ -20,7 +20,7 @@ namespace khoro {
 ///     hello: rank, nonce               ->
 ///                                      <-     challenge: nonce
 ///     proof: HMAC(transcript)          ->
-///                                      <-     proof: HMAC(transcript)
+///                                      <-     proof: HMAC(transcript), secret
 ///     introduction, 5 descriptors      ->
 ///     facts ...                        ->     (all ranks are here)
 ///                                      <-     members, their descriptors
@@ -127,6 +127,12 @@ struct Challenge {
 struct Proof {
   Digest digest;
 };
+/// The host's proof, and a secret of its meeting, drawn anew. It has only been where the system
+/// vouches for the user of both ends: who guesses the key of an id does not know it.
+struct HostProof {
+  Digest digest;
+  Nonce secret;
+};
 enum HasDescriptor : std::uint32_t {
   has_memory = 1,
   has_doorbell = 2,
@@ -177,9 +183,18 @@ inline Digest joiner_proof(const Key& key, const Frame& hello, const Frame& chal
   return hmac(key, {bytes_of(label_of(what)), bytes_of(hello), bytes_of(challenge)});
 }
 inline Digest host_proof(const Key& key, const Frame& hello, const Frame& challenge,
-                         const Frame& proof, ProofOf what = ProofOf::host) noexcept {
-  return hmac(key,
-              {bytes_of(label_of(what)), bytes_of(hello), bytes_of(challenge), bytes_of(proof)});
+                         const Frame& proof, const Nonce& secret) noexcept {
+  return hmac(key, {bytes_of(label_of(ProofOf::host)), bytes_of(hello), bytes_of(challenge),
+                    bytes_of(proof), secret});
+}
+inline Digest called_proof(const Key& key, const Frame& hello, const Frame& challenge,
+                           const Frame& proof) noexcept {
+  return hmac(key, {bytes_of(label_of(ProofOf::called)), bytes_of(hello), bytes_of(challenge),
+                    bytes_of(proof)});
+}
+/// The key that proves on sockets between ranks, which any user can dial.
+inline Key stripe_key(const Key& key, const Nonce& secret) noexcept {
+  return hmac(key, {bytes_of(std::string_view("khoro stripe key")), secret});
 }
 
 }  // namespace khoro

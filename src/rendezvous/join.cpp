@@ -101,6 +101,9 @@ class Conversation {
   /// Readable when the host has said something.
   int descriptor() const noexcept { return socket_.number(); }
 
+  /// For the stripes of this meeting.
+  const Key& stripe_key() const noexcept { return stripe_key_; }
+
   /// As much as it may be: the host has limits of its own.
   std::int64_t milliseconds_left() const {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - machine().now());
@@ -153,12 +156,13 @@ class Conversation {
     Frame proof =
         Frame::make(FrameKind::joiner_proof, Proof{joiner_proof(id_.key, greeting, challenge)});
     send(proof);
-    Frame answer = expect(FrameKind::host_proof, sizeof(Proof));
-    if (!equal_in_constant_time(answer.as<Proof>().digest,
-                                host_proof(id_.key, greeting, challenge, proof)))
+    const auto answer = expect(FrameKind::host_proof, sizeof(HostProof)).as<HostProof>();
+    if (!equal_in_constant_time(answer.digest,
+                                host_proof(id_.key, greeting, challenge, proof, answer.secret)))
       throw Error(Code::invalid_usage,
                   fmt::format("the process that serves the meeting of id {} does not hold its key",
                               id_.fingerprint()));
+    stripe_key_ = khoro::stripe_key(id_.key, answer.secret);
   }
 
   Frame receive_any(std::size_t most) {
@@ -206,6 +210,7 @@ class Conversation {
   }
 
   UniqueId id_;
+  Key stripe_key_{};
   int rank_;
   Time deadline_;
   Time until_;
@@ -268,8 +273,8 @@ void take_members(Conversation& host, const Frame& frame, int ranks, Membership&
   host.descriptors().clear();
 }
 
-Stripes meet_on_stripes(const UniqueId& id, const Guest& guest, const Until& until,
-                        Conversation& host, const Membership& membership) {
+Stripes meet_on_stripes(const Guest& guest, const Until& until, Conversation& host,
+                        const Membership& membership) {
   std::vector<SocketAddress> addresses;
   for (const Introduction& member : membership.members) {
     if (member.address.family == SocketAddress::none)
@@ -281,8 +286,9 @@ Stripes meet_on_stripes(const UniqueId& id, const Guest& guest, const Until& unt
     host.receive(0);  // it may only say that the meeting has failed
     host.host_is_strange();
   };
-  return connect_stripes({id, guest.introduction.rank, guest.stripes, guest.listener,
-                          std::move(addresses), until, host.descriptor(), hear});
+  return connect_stripes({membership.communicator, host.stripe_key(), guest.introduction.rank,
+                          guest.stripes, guest.listener, std::move(addresses), until,
+                          host.descriptor(), hear});
 }
 
 void check(const Guest& guest) {
@@ -310,7 +316,7 @@ Membership join(const UniqueId& id, Guest guest, const Until& until, const Prepa
       take_members(host, frame, ranks, membership);
       host.send(Frame::make(FrameKind::received));
     }
-    if (guest.stripes > 0) membership.stripes = meet_on_stripes(id, guest, until, host, membership);
+    if (guest.stripes > 0) membership.stripes = meet_on_stripes(guest, until, host, membership);
     // The host sends everything of the others and nothing of one's own.
     auto& own = membership.members[static_cast<std::size_t>(guest.introduction.rank)];
     own = std::move(guest.introduction);

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/random.h"
 #include "base/ranks.h"
 #include "base/system.h"
 
@@ -42,13 +43,17 @@ Meeting::Meeting(const UniqueId& id, Time deadline)
       timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)),
       deadline_(deadline) {
   if (!events_ || !timer_) throw_errno("cannot serve a meeting of ranks");
+  draw_random(secret_);
   listener_ = listen_on(id_.socket);
   if (!watch(timer_, timer_tag)) throw_errno("cannot serve a meeting of ranks");
   listen_again();
   arm_timer(machine().now());
 }
 
-Meeting::~Meeting() { wipe(id_.key); }
+Meeting::~Meeting() {
+  wipe(id_.key);
+  wipe(secret_);
+}
 
 void Meeting::call_off(const Error& reason) noexcept {
   try {
@@ -182,7 +187,7 @@ void Meeting::take(Visitor& visitor, const Frame& frame, std::vector<Descriptor>
                    Time now) {
   if (visitor.stage == Visitor::Stage::leaving) return;
   if (visitor.stage == Visitor::Stage::seated) return take_from_seated(visitor, frame, now);
-  auto refusal = take_handshake_frame(visitor, id_, frame, std::move(descriptors));
+  auto refusal = take_handshake_frame(visitor, id_, secret_, frame, std::move(descriptors));
   if (refusal) return refuse(visitor, *refusal, now);
   flush(visitor, now);
   if (visitor.stage == Visitor::Stage::seated) seat(visitor, now);

@@ -82,6 +82,7 @@ class Meeting {
   std::set<int> missing() const;
 
   UniqueId id_;
+  Nonce secret_;  // for those who hold the key
   Phase phase_ = Phase::gathering;
   Descriptor events_;
   Descriptor listener_;

@@ -224,7 +224,7 @@ class Party {
   }
 
   void greet(Handshake& of) {
-    StripeHello hello{party_.id.communicator,
+    StripeHello hello{party_.communicator,
                       static_cast<std::uint32_t>(party_.rank),
                       static_cast<std::uint32_t>(of.rank),
                       static_cast<std::uint32_t>(of.stripe),
@@ -256,7 +256,7 @@ class Party {
   bool take_hello(Handshake& of, const Frame& frame) {
     if (frame.kind != FrameKind::hello || frame.length != sizeof(StripeHello)) return false;
     const auto hello = frame.as<StripeHello>();
-    if (hello.communicator != party_.id.communicator ||
+    if (hello.communicator != party_.communicator ||
         hello.to != static_cast<std::uint32_t>(party_.rank) || hello.from >= hello.to ||
         hello.stripes != static_cast<std::uint32_t>(party_.stripes) ||
         hello.stripe >= hello.stripes)
@@ -274,23 +274,22 @@ class Party {
   void take_challenge(Handshake& of, const Frame& frame) {
     if (frame.kind != FrameKind::challenge || frame.length != sizeof(Challenge)) return refuse(of);
     of.challenge = frame;
-    const Proof proof{joiner_proof(party_.id.key, of.hello, of.challenge, ProofOf::caller)};
+    const Proof proof{joiner_proof(party_.key, of.hello, of.challenge, ProofOf::caller)};
     of.proof = Frame::make(FrameKind::joiner_proof, proof);
     say(of, of.proof, Step::awaits_host_proof);
   }
 
   bool take_proof(Handshake& of, const Frame& frame) {
     if (frame.kind != FrameKind::joiner_proof || frame.length != sizeof(Proof)) return false;
-    const Digest expected = joiner_proof(party_.id.key, of.hello, of.challenge, ProofOf::caller);
+    const Digest expected = joiner_proof(party_.key, of.hello, of.challenge, ProofOf::caller);
     if (!equal_in_constant_time(frame.as<Proof>().digest, expected) || place(of)) return false;
-    const Proof answer{host_proof(party_.id.key, of.hello, of.challenge, frame, ProofOf::called)};
+    const Proof answer{called_proof(party_.key, of.hello, of.challenge, frame)};
     say(of, Frame::make(FrameKind::host_proof, answer), Step::leaves);
     return true;
   }
 
   void take_host_proof(Handshake& of, const Frame& frame) {
-    const Digest expected =
-        host_proof(party_.id.key, of.hello, of.challenge, of.proof, ProofOf::called);
+    const Digest expected = called_proof(party_.key, of.hello, of.challenge, of.proof);
     if (frame.kind != FrameKind::host_proof || frame.length != sizeof(Proof) ||
         !equal_in_constant_time(frame.as<Proof>().digest, expected))
       return refuse(of);

@@ -13,7 +13,8 @@ namespace khoro {
 
 /// What a rank needs to meet every other one on sockets of their own.
 struct StripeParty {
-  const UniqueId& id;
+  std::uint64_t communicator = 0;
+  const Key& key;  // stripe_key() of the meeting
   int rank = 0;
   int stripes = 0;  // to each other rank
   const Listener& listener;
@@ -24,8 +25,8 @@ struct StripeParty {
   std::function<void()> hear;
 };
 
-/// The lower rank of a pair dials, and both prove that they hold the key of the id before either
-/// believes anything. Strangers who connect get 3 s, little memory and no answer. Blocks until all
+/// The lower rank of a pair dials, and both prove that they hold the key before either believes
+/// anything. Strangers who connect get 3 s, little memory and no answer. Blocks until all
 /// stripes are there. Throws `Error`: timeout naming the ranks that are missing, system_error
 /// naming the address that cannot be reached, what `hear` throws, or aborted.
 Stripes connect_stripes(const StripeParty& party);

@@ -39,13 +39,14 @@ std::optional<Rejection> take_hello(Visitor& visitor, const UniqueId& id, const 
   return {};
 }
 
-std::optional<Rejection> take_proof(Visitor& visitor, const UniqueId& id, const Frame& frame) {
+std::optional<Rejection> take_proof(Visitor& visitor, const UniqueId& id, const Nonce& secret,
+                                    const Frame& frame) {
   if (frame.kind != FrameKind::joiner_proof || frame.length != sizeof(Proof))
     return junk("it proves nothing");
   Digest expected = joiner_proof(id.key, visitor.hello, visitor.challenge);
   if (!equal_in_constant_time(frame.as<Proof>().digest, expected))
     return wrong(fmt::format("it does not hold the key, and claims to be rank {}", visitor.rank));
-  Proof answer{host_proof(id.key, visitor.hello, visitor.challenge, frame)};
+  HostProof answer{host_proof(id.key, visitor.hello, visitor.challenge, frame, secret), secret};
   visitor.outgoing.push_back(Frame::make(FrameKind::host_proof, answer));
   visitor.stage = Visitor::Stage::introduction;
   return {};
@@ -94,14 +95,14 @@ std::optional<Rejection> take_introduction(Visitor& visitor, const Frame& frame,
 }  // namespace
 
 std::optional<Rejection> take_handshake_frame(Visitor& visitor, const UniqueId& id,
-                                              const Frame& frame,
+                                              const Nonce& secret, const Frame& frame,
                                               std::vector<Descriptor> descriptors) {
   if (!frame.plausible()) return junk("it sent what is no frame of the rendezvous");
   switch (visitor.stage) {
     case Visitor::Stage::hello:
       return take_hello(visitor, id, frame);
     case Visitor::Stage::proof:
-      return take_proof(visitor, id, frame);
+      return take_proof(visitor, id, secret, frame);
     case Visitor::Stage::introduction:
       return take_introduction(visitor, frame, std::move(descriptors));
     default:

@@ -69,9 +69,10 @@ struct Rejection {
 };
 
 /// Takes the next frame of a half-open visitor and moves it on, up to and including its text; its
-/// answers are queued. Descriptors that came with the frame are taken over.
+/// answers are queued, the secret of the meeting with the last of them. Descriptors that came with
+/// the frame are taken over.
 std::optional<Rejection> take_handshake_frame(Visitor& visitor, const UniqueId& id,
-                                              const Frame& frame,
+                                              const Nonce& secret, const Frame& frame,
                                               std::vector<Descriptor> descriptors);
 
 /// Queues a failure, in as many frames as its text needs.

@@ -107,6 +107,7 @@ TEST_CASE("a host without the key is found out by the joiner", "[rendezvous]") {
   CHECK(send(Frame::make(FrameKind::challenge, Challenge{})) == PacketStatus::done);
   Frame proof = receive();
   proof.kind = FrameKind::host_proof;
+  proof.length = sizeof(HostProof);
   CHECK(send(proof) == PacketStatus::done);
   Outcome outcome = joiner.get();
   CHECK(outcome.code == Code::invalid_usage);
@@ -154,7 +155,7 @@ TEST_CASE("a host's own words, sent back, prove nothing", "[rendezvous]") {
   CHECK(second.refusal() == "closed");
   Frame proof = Frame::make(
       FrameKind::joiner_proof,
-      Proof{host_proof(id.key, greeting, challenge, Frame::make(FrameKind::joiner_proof))});
+      Proof{host_proof(id.key, greeting, challenge, Frame::make(FrameKind::joiner_proof), {})});
   REQUIRE(first.send(proof));
   CHECK_THAT(first.refusal(), Catch::Contains("does not hold the key"));
   CHECK(log.count("refused process") == 2);  // one line for each
@@ -191,7 +192,7 @@ TEST_CASE("versions that cannot talk say both numbers", "[rendezvous]") {
   greeting.high = 9;
   REQUIRE(stranger.send(greeting));
   CHECK_THAT(stranger.refusal(),
-             Catch::Contains("versions 7 to 9") && Catch::Contains("versions 3 to 3"));
+             Catch::Contains("versions 7 to 9") && Catch::Contains("versions 4 to 4"));
   CHECK(log.lines().size() == 1);
   still_works(id, host);
 }

@@ -61,7 +61,8 @@ struct Alone {
   }
   Outcome meet(int rank, double seconds, const UniqueId& with, Stripes* made = nullptr) {
     return outcome_of([&] {
-      Stripes stripes = connect_stripes({with,
+      Stripes stripes = connect_stripes({with.communicator,
+                                         with.key,
                                          rank,
                                          2,
                                          listeners[static_cast<std::size_t>(rank)],
@@ -138,6 +139,32 @@ TEST_CASE("who does not hold the key gets no stripe", "[rendezvous]") {
   const Outcome outcome = called.get();
   CHECK(outcome.code == Code::timeout);
   CHECK_THAT(outcome.text, Catch::Contains("rank 1 has no connection to rank 0"));
+}
+
+TEST_CASE("the key of an id gets no stripe: only who met does", "[rendezvous]") {
+  const UniqueId id = UniqueId::draw();
+  Host host(id);
+  std::vector<Guest> guests;
+  for (int rank = 0; rank < 2; ++rank) guests.push_back(striped(rank, 2, 1));
+  // In the queue of rank 1 before rank 0 is, whose stripe it claims.
+  const Descriptor socket = call(guests[1].listener.address);
+  const Frame greeting =
+      Frame::make(FrameKind::hello, StripeHello{id.communicator, 0, 1, 0, 1, {}});
+  REQUIRE(::send(socket.number(), &greeting, sizeof greeting, MSG_NOSIGNAL) == sizeof greeting);
+  auto stranger = std::async(std::launch::async, [&] {
+    Frame challenge{}, answer{};
+    const int number = socket.number();
+    if (::recv(number, &challenge, sizeof challenge, MSG_WAITALL) != sizeof challenge) return false;
+    const Frame proof = Frame::make(
+        FrameKind::joiner_proof, Proof{joiner_proof(id.key, greeting, challenge, ProofOf::caller)});
+    ::send(number, &proof, sizeof proof, MSG_NOSIGNAL);
+    return ::recv(number, &answer, sizeof answer, MSG_WAITALL) > 0;
+  });
+  const auto met = on_all_ranks(2, [&](int rank) {
+    return join(id, std::move(guests[static_cast<std::size_t>(rank)]), in_seconds(60));
+  });
+  CHECK(carries(met[0].stripes, met[1].stripes, 0, 1));
+  CHECK_FALSE(stranger.get());
 }
 
 TEST_CASE("a false listener is found out", "[rendezvous]") {
