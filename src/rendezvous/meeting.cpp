@@ -33,6 +33,19 @@ constexpr std::uint64_t first_visitor_tag = 4;
 std::uint64_t socket_tag(int descriptor) {
   return first_visitor_tag + 2 * static_cast<std::uint64_t>(descriptor);
 }
+Descriptor listen_at(const UniqueId& id) {
+  try {
+    return listen_on(id.socket);
+  } catch (const Error& error) {
+    if (!id.host_may_be_late) throw;  // nobody else can have drawn its name
+    throw Error(error.code(),
+                fmt::format("rank 0 cannot open the meeting of the job: {}; where it is in use, "
+                            "another process is rank 0 of the same job, or another job of this "
+                            "user goes by the same MASTER_PORT or key file",
+                            error.what()));
+  }
+}
+
 std::uint64_t process_tag(int descriptor) { return socket_tag(descriptor) + 1; }
 
 }  // namespace
@@ -44,7 +57,7 @@ Meeting::Meeting(const UniqueId& id, Time deadline)
       deadline_(deadline) {
   if (!events_ || !timer_) throw_errno("cannot serve a meeting of ranks");
   draw_random(secret_);
-  listener_ = listen_on(id_.socket);
+  listener_ = listen_at(id_);
   if (!watch(timer_, timer_tag)) throw_errno("cannot serve a meeting of ranks");
   listen_again();
   arm_timer(machine().now());
