@@ -8,9 +8,12 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "commands.h"
+#include "horovodrun.h"
 
 namespace {
 
@@ -25,14 +28,20 @@ int run(int argc, char** argv) {
       std::find_if(argv, argv + argc, [&](std::string_view word) { return runs && word == "--"; });
   std::vector<std::string> after_dashes;
   if (dashes != argv + argc) after_dashes.assign(dashes + 1, argv + argc);
-  argc = static_cast<int>(dashes - argv);
+  std::vector<std::string> words(argv + std::min(argc, 1), dashes);
   khoro::tool::add_run(program, status, std::move(after_dashes));
   khoro::tool::add_status(program, status);
   khoro::tool::add_plan(program, status);
   khoro::tool::add_topo(program, status);
   khoro::tool::add_info(program);
+  if (runs) {
+    const CLI::App& command = *program.get_subcommand("run");
+    words = khoro::tool::respelled({words.begin() + 1, words.end()}, command);
+    words.insert(words.begin(), "run");
+  }
+  std::reverse(words.begin(), words.end());  // as the parser takes them
   try {
-    program.parse(argc, argv);
+    program.parse(std::move(words));
   } catch (const CLI::ParseError& error) {
     return program.exit(error) == 0 ? khoro::tool::succeeded : khoro::tool::bad_usage;
   }

@@ -7,10 +7,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "base/error.h"
 #include "base/settings.h"
 #include "commands.h"
+#include "horovodrun.h"
 #include "launch.h"
 
 namespace khoro::tool {
@@ -34,14 +36,19 @@ struct Run {
   bool no_tag = false;
   bool tag = false;
   double timeout = 0;
+  std::optional<std::string> hosts;
 
   std::vector<std::string> after_dashes;
 
   int run(std::vector<std::string> before_dashes) {
-    if (!before_dashes.empty() && before_dashes.front().starts_with('-'))
+    if (!before_dashes.empty() && before_dashes.front().starts_with('-')) {
+      const std::string& option = before_dashes.front();
+      const std::string_view instead = instead_of(option);
       throw Error(Code::invalid_argument,
-                  fmt::format("khoro run has no option '{}'; a program of that name comes after --",
-                              before_dashes.front()));
+                  fmt::format("khoro run has no option '{}'; {}", option,
+                              instead.empty() ? "a program of that name comes after --" : instead));
+    }
+    if (hosts) check_hosts(*hosts, job.processes);
     job.command = std::move(before_dashes);
     // A program named before the dashes gets them as its own argument.
     if (!job.command.empty() && !after_dashes.empty()) job.command.push_back("--");
@@ -71,10 +78,16 @@ void add_run(CLI::App& program, int& status, std::vector<std::string> after_dash
   CLI::App* command = program.add_subcommand("run", "Start a program as the ranks of a job");
   auto run = std::make_shared<Run>();  // lives as long as the command
   run->after_dashes = std::move(after_dashes);
-  command->add_option("-n,--processes", run->job.processes, "number of processes")
+  command
+      ->add_option("-n,--processes,--num-proc", run->job.processes,
+                   "number of processes; -np is the same")
       ->required()
       ->check(CLI::Range(1, 4096))
       ->type_name("P");
+  command
+      ->add_option("-H,--hosts", run->hosts,
+                   "where they run, for who comes from horovodrun: all on this machine")
+      ->type_name("HOST:SLOTS,...");
   command->add_option("--threads", run->job.threads, "ranks that each process holds, one a thread")
       ->check(CLI::Range(1, 4096))
       ->type_name("T");
