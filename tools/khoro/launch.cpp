@@ -55,6 +55,7 @@ Launch::Launch(Job job, LaunchOptions options)
       error_(same_file(STDOUT_FILENO, STDERR_FILENO) ? output_ : apart_),
       sessions_(static_cast<std::size_t>(job_.processes)),
       recorder_(key_),
+      port_(reserve_port()),
       since_(::time(nullptr)) {
   sigset_t handled;
   ::sigemptyset(&handled);
@@ -67,6 +68,7 @@ Launch::Launch(Job job, LaunchOptions options)
   Descriptor key(make_job_key_descriptor(key_));
   job_.key = key.number();
   job_.recorder = recorder_.for_ranks();
+  job_.port = port_of(port_);
   guardian_.emplace(sessions_);
   try {
     start_all();

@@ -105,6 +105,7 @@ class Launch {
   std::optional<Herald> herald_;
   FlightRecorder recorder_;
   StatusListener listener_;
+  Descriptor port_;
   std::int64_t since_;
   std::vector<Process> processes_;
   std::vector<End> ends_;  // seen and not noted yet

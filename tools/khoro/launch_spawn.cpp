@@ -4,8 +4,10 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <limits.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,6 +43,17 @@ Pipe open_output(const Job& job, int index, const char* stream) {
   return {Descriptor(), std::move(file)};
 }
 
+/// What PyTorch's own rendezvous reads, so that programs made for torchrun run unchanged.
+void add_torch_variables(const Job& job, int index, std::vector<std::string>& entries) {
+  for (const char* name : {"RANK", "LOCAL_RANK"})
+    entries.push_back(fmt::format("{}={}", name, index));
+  for (const char* name : {"WORLD_SIZE", "LOCAL_WORLD_SIZE"})
+    entries.push_back(fmt::format("{}={}", name, job.ranks()));
+  if (job.port == 0) return;
+  entries.push_back("MASTER_ADDR=127.0.0.1");
+  entries.push_back(fmt::format("MASTER_PORT={}", job.port));
+}
+
 /// The launcher's environment with what it tells this process, and nothing of a launcher around it.
 std::vector<std::string> environment_of(const Job& job, int index) {
   std::vector<std::string> entries = {
@@ -52,6 +65,7 @@ std::vector<std::string> environment_of(const Job& job, int index) {
       fmt::format("KHORO_KEY_FD={}", job.key),
       fmt::format("KHORO_RECORDER_FD={}", job.recorder),
   };
+  if (job.threads == 1) add_torch_variables(job, index, entries);
   if (!job.transport.empty()) entries.push_back(fmt::format("KHORO_TRANSPORT={}", job.transport));
   const std::size_t own = entries.size();
   for (char** entry = environ; *entry; ++entry) {
@@ -60,6 +74,8 @@ std::vector<std::string> environment_of(const Job& job, int index) {
     auto same = [&](const std::string& ours) {
       return ours.size() > name.size() && ours[name.size()] == '=' && ours.starts_with(name);
     };
+    // By these PyTorch would look for the store of a torchrun around this job.
+    if (name.starts_with("TORCHELASTIC_")) continue;
     if (std::none_of(entries.begin(), entries.begin() + static_cast<long>(own), same))
       entries.emplace_back(*entry);
   }
@@ -99,6 +115,25 @@ std::string find_program(const std::string& name) {
   std::string path(own, static_cast<std::size_t>(size));
   path = path.substr(0, path.rfind('/') + 1) + name;
   return ::access(path.c_str(), X_OK) == 0 ? path : name;
+}
+
+Descriptor reserve_port() {
+  Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int yes = 1;
+  ::setsockopt(socket.number(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (::bind(socket.number(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
+    return Descriptor();
+  return socket;
+}
+
+int port_of(const Descriptor& socket) noexcept {
+  sockaddr_in address{};
+  socklen_t length = sizeof address;
+  if (::getsockname(socket.number(), reinterpret_cast<sockaddr*>(&address), &length) != 0) return 0;
+  return ntohs(address.sin_port);
 }
 
 Spawned spawn(const Job& job, int index, SessionList& sessions) {

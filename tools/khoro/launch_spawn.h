@@ -18,6 +18,7 @@ struct Job {
   std::vector<std::string> command;
   int key = -1;           // the descriptor that holds the job's key
   int recorder = -1;      // the descriptor of the flight recorder's socket
+  int port = 0;           // reserved for the ranks' own use; 0: there is none
   std::string transport;  // of KHORO_TRANSPORT; empty: what the environment says
   /// Where each process writes to files of its own; empty: to the launcher.
   std::string output_directory;
@@ -35,6 +36,11 @@ struct Spawned {
 /// Where a program that was named without a slash lies: beside the launcher, else as named, to be
 /// looked for on PATH.
 std::string find_program(const std::string& name);
+
+/// Keeps a port of the loopback from others who take any that is free, while it is held: a process
+/// that allows the reuse of its address, as servers do, can listen there. None if there is none.
+Descriptor reserve_port();
+int port_of(const Descriptor& socket) noexcept;
 
 /// Starts process `index` as the leader of its own session. It is killed when the launcher dies.
 /// Throws `Error`: invalid_argument if the program cannot be run.
