@@ -176,9 +176,11 @@ KHORO_API khoroResult_t khoroGetUniqueId(khoroUniqueId* id);
 KHORO_API khoroResult_t khoroCommInitRank(khoroComm_t* comm, int nranks, khoroUniqueId id,
                                           int rank);
 
-/* Joins the job that the launcher describes: the k-th call of a process is its thread k. Else as
- * khoroCommInitRank. Results: also khoroInvalidUsage without a launcher or when all threads of this
- * process have joined. */
+/* Joins the job that the launcher describes: `khoro run`, torchrun, mpirun of Open MPI or of MPICH,
+ * or whoever sets RANK, WORLD_SIZE and MASTER_PORT; the innermost of them counts (man khoro,
+ * LAUNCHERS). The k-th call of a process is its thread k, for which only `khoro run` has more than
+ * one. Else as khoroCommInitRank. Results: also khoroInvalidUsage without a launcher, for ranks on
+ * several machines, or when all threads of this process have joined. */
 KHORO_API khoroResult_t khoroCommInitWorld(khoroComm_t* comm);
 
 /* The same with what `config` chooses; NULL chooses nothing. Results: also khoroInProgress if it

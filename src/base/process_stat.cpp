@@ -25,9 +25,10 @@ std::optional<ProcessStat> stat_of(pid_t process) noexcept {
   ProcessStat stat;
   unsigned flags = 0;
   if (!after || std::sscanf(after + 1,
-                            " %c %*d %*d %d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %d "
+                            " %c %d %*d %d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %d "
                             "%*d %" SCNu64,
-                            &stat.state, &stat.session, &flags, &stat.threads, &stat.started) != 5)
+                            &stat.state, &stat.parent, &stat.session, &flags, &stat.threads,
+                            &stat.started) != 6)
     return std::nullopt;
   constexpr unsigned exiting = 4;  // PF_EXITING
   stat.dying = (flags & exiting) != 0;

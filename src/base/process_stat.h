@@ -12,6 +12,7 @@ namespace khoro {
 struct ProcessStat {
   /// As in proc(5): R and S run, T and t are stopped, Z and X have ended.
   char state = 0;
+  pid_t parent = 0;
   pid_t session = 0;
   int threads = 0;
   bool dying = false;  // the system has begun to end it

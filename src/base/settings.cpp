@@ -114,6 +114,9 @@ constexpr SettingRow table[] = {
      "A file of mode 0600 with 32 random bytes or more, one for each job: its key, where the "
      "launcher passes no descriptor.",
      &S::job_key_file},
+    {"KHORO_LAUNCHER", choice, "auto", "auto|khoro|torchrun|openmpi|mpich", Scope::launcher,
+     "Whose variables say which rank a process is; auto takes those that were set nearest to it.",
+     &S::launcher},
     {"KHORO_RECORDER_FD", integer, "-1", "-1..1048575", Scope::launcher,
      "An inherited socket to the launcher, which keeps what ranks did last, set by the launcher.",
      &S::recorder_descriptor},
@@ -336,6 +339,11 @@ std::string Settings::job_lines() const {
   for (const SettingRow& row : table)
     if (row.scope == Scope::job) lines += fmt::format("{}={}\n", row.name, text(row));
   return lines;
+}
+
+std::optional<std::string> environment_value(std::string_view name) {
+  const char* value = std::getenv(std::string(name).c_str());
+  return value ? std::optional<std::string>(value) : std::nullopt;
 }
 
 std::vector<SettingValue> settings_now() {

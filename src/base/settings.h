@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -71,6 +72,7 @@ struct Settings {
   std::int64_t threads;
   std::int64_t key_descriptor;
   std::string job_key_file;
+  std::string launcher;
   std::int64_t recorder_descriptor;
   // Only settable in builds made for tests.
   std::string plan_file;
@@ -105,5 +107,9 @@ struct SettingValue {
   bool from_environment;
 };
 std::vector<SettingValue> settings_now();
+
+/// What the environment says by a name that is no setting but of another table, such as that of
+/// launchers; none if it is not set. Not while another thread changes the environment.
+std::optional<std::string> environment_value(std::string_view name);
 
 }  // namespace khoro

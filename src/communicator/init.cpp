@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <utility>
 
 #include "base/doorbell.h"
@@ -11,6 +12,7 @@
 #include "base/system.h"
 #include "communicator/process.h"
 #include "communicator/seat.h"
+#include "rendezvous/launcher.h"
 #include "rendezvous/stripes.h"
 #include "topology/topology.h"
 #include "transport/shm/planted_race.h"
@@ -28,13 +30,46 @@ Time deadline_of_init(const Settings& settings) {
   return machine().now() + std::chrono::milliseconds(settings.init_deadline_ms);
 }
 
-Key job_key(const Settings& settings) {
-  if (settings.key_descriptor >= 0) return read_job_key(static_cast<int>(settings.key_descriptor));
+/// The launcher that says which rank this process is; each that says half of it is warned of once.
+LauncherReport launcher_of(const Settings& settings) {
+  static std::atomic_flag warned = ATOMIC_FLAG_INIT;
+  const LauncherChoice choice = choose_launcher(Ancestry::of_this_process(), settings.launcher);
+  if (!warned.test_and_set())
+    for (const LauncherReport& report : choice.reports)
+      if (report.state == LauncherReport::State::incomplete)
+        log(LogLevel::warn, "what {} says is ignored: {}", report.row->who, report.fault);
+  if (choice.chosen()) return *choice.chosen();
+  throw Error(Code::invalid_usage,
+              fmt::format("{}; start the program with `khoro run`, torchrun or mpirun, or use "
+                          "khoroCommInitRank (`khoro info --launcher` shows what is seen)",
+                          choice.why));
+}
+
+Key job_key(const Settings& settings, const LauncherReport& launcher) {
+  const bool ours = launcher.row->name == "khoro";
+  if (ours && settings.key_descriptor >= 0)
+    return read_job_key(static_cast<int>(settings.key_descriptor));
   if (!settings.job_key_file.empty()) return read_job_key(settings.job_key_file);
+  const std::string job = launcher.job();
+  if (!job.empty()) return key_of_named_job(job);
+  throw Error(Code::invalid_usage,
+              fmt::format("{} and {} say which rank this is, and nothing says of which job; {}, or "
+                          "name a file with a key of this job in KHORO_JOB_KEY_FILE",
+                          launcher.row->rank, launcher.row->size,
+                          launcher.row->job[0].empty() || launcher.row->starts_ranks
+                              ? "start the program with `khoro run`"
+                              : fmt::format("set {} to a number that this job alone has",
+                                            launcher.row->job[0])));
+}
+
+void check_machine(const LauncherReport& launcher) {
+  if (launcher.local_size < 0 || launcher.local_size >= launcher.size) return;
   throw Error(
       Code::invalid_usage,
-      "the launcher that set KHORO_RANK and KHORO_SIZE has passed no key; start the program "
-      "with `khoro run`, or name a file with a key of this job in KHORO_JOB_KEY_FILE");
+      fmt::format("{} has {} ranks and {} of them on this machine ({} and {}); all ranks of "
+                  "a job must be on one machine",
+                  launcher.row->name, launcher.size, launcher.local_size, launcher.row->size,
+                  launcher.row->local_size));
 }
 
 }  // namespace
@@ -64,21 +99,19 @@ Place place_at(const std::array<char, 128>& id, int ranks, int rank) {
 
 Place next_place_in_world() {
   const Settings settings = settings_for();
-  if (settings.rank < 0 || settings.size < 1)
-    throw Error(
-        Code::invalid_usage,
-        "no launcher has told this process its rank; start the program with `khoro run`, or "
-        "use khoroCommInitRank");
-  const Key key = job_key(settings);
+  const LauncherReport launcher = launcher_of(settings);
+  check_machine(launcher);
+  const Key key = job_key(settings, launcher);
+  const std::int64_t threads = launcher.row->name == "khoro" ? settings.threads : 1;
   const int thread = Process::self().next_thread();
-  if (thread >= settings.threads)
+  if (thread >= threads)
     throw Error(
         Code::invalid_usage,
         fmt::format("all {} ranks of this process have joined the launcher's job; start more "
                     "with `khoro run --threads`",
-                    settings.threads));
-  const int rank = static_cast<int>(settings.rank) + thread;
-  return {UniqueId::of_job(key, 0), static_cast<int>(settings.size), rank, rank == 0};
+                    threads));
+  const int rank = launcher.rank + thread;
+  return {UniqueId::of_job(key, 0), launcher.size, rank, rank == 0};
 }
 
 Arrival::Arrival(const Place& place, const Settings& settings)

@@ -163,6 +163,11 @@ Key read_job_key(const std::string& path) {
   return key;
 }
 
+Key key_of_named_job(std::string_view job) {
+  const std::uint64_t user = ::geteuid();
+  return hmac({}, {bytes_of("khoro named job"), bytes_of(user), bytes_of(job)});
+}
+
 int make_job_key_descriptor(const Key& key) {
   Descriptor file(::memfd_create("khoro-key", MFD_ALLOW_SEALING));
   if (!file || ::pwrite(file.number(), key.data(), key.size(), 0) != ssize_t(key.size()) ||

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "rendezvous/hmac.h"
 
@@ -44,6 +45,9 @@ Key read_job_key(int descriptor);
 /// KHORO_JOB_KEY_FILE, for a file that cannot be read, or that another user owns, may read or may
 /// write.
 Key read_job_key(const std::string& path);
+/// The key of a job that has none but what its launcher says of it, of this user. It can be
+/// guessed, so it keeps jobs apart and nothing else: the meeting lets in the same user alone.
+Key key_of_named_job(std::string_view job);
 /// A descriptor to be inherited that holds `key`: a sealed memfd, open across exec. Throws
 /// system_error.
 int make_job_key_descriptor(const Key& key);

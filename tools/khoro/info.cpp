@@ -8,6 +8,7 @@
 #include "base/settings.h"
 #include "commands.h"
 #include "executor/lending.h"
+#include "info_launcher.h"
 #include "table.h"
 #include "transport/registry.h"
 
@@ -72,7 +73,13 @@ void add_info(CLI::App& program) {
       program.add_subcommand("info", "Print version, settings, transports and element types");
   auto format = std::make_shared<Format>(Format::text);  // lives as long as the command
   add_format(*command, *format);
-  command->callback([format] { *format == Format::json ? print_json() : print_text(); });
+  auto launcher = std::make_shared<bool>(false);
+  command->add_flag("--launcher", *launcher,
+                    "print which rank this process is instead, which launcher says so, and why");
+  command->callback([format, launcher] {
+    if (*launcher) return print_launchers(*format);
+    *format == Format::json ? print_json() : print_text();
+  });
 }
 
 }  // namespace khoro::tool
