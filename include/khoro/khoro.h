@@ -179,8 +179,10 @@ KHORO_API khoroResult_t khoroCommInitRank(khoroComm_t* comm, int nranks, khoroUn
 /* Joins the job that the launcher describes: `khoro run`, torchrun, mpirun of Open MPI or of MPICH,
  * or whoever sets RANK, WORLD_SIZE and MASTER_PORT; the innermost of them counts (man khoro,
  * LAUNCHERS). The k-th call of a process is its thread k, for which only `khoro run` has more than
- * one. Else as khoroCommInitRank. Results: also khoroInvalidUsage without a launcher, for ranks on
- * several machines, or when all threads of this process have joined. */
+ * one. Else as khoroCommInitRank. Results: also khoroInvalidUsage without a launcher or when all
+ * threads of this process have joined, and khoroInvalidArgument for a launcher that cannot be
+ * followed: it passes no key and does not say which job this is, or has ranks on several
+ * machines. */
 KHORO_API khoroResult_t khoroCommInitWorld(khoroComm_t* comm);
 
 /* The same with what `config` chooses; NULL chooses nothing. Results: also khoroInProgress if it

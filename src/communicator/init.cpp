@@ -52,7 +52,7 @@ Key job_key(const Settings& settings, const LauncherReport& launcher) {
   if (!settings.job_key_file.empty()) return read_job_key(settings.job_key_file);
   const std::string job = launcher.job();
   if (!job.empty()) return key_of_named_job(job);
-  throw Error(Code::invalid_usage,
+  throw Error(Code::invalid_argument,
               fmt::format("{} and {} say which rank this is, and nothing says of which job; {}, or "
                           "name a file with a key of this job in KHORO_JOB_KEY_FILE",
                           launcher.row->rank, launcher.row->size,
@@ -65,7 +65,7 @@ Key job_key(const Settings& settings, const LauncherReport& launcher) {
 void check_machine(const LauncherReport& launcher) {
   if (launcher.local_size < 0 || launcher.local_size >= launcher.size) return;
   throw Error(
-      Code::invalid_usage,
+      Code::invalid_argument,
       fmt::format("{} has {} ranks and {} of them on this machine ({} and {}); all ranks of "
                   "a job must be on one machine",
                   launcher.row->name, launcher.size, launcher.local_size, launcher.row->size,

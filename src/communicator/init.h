@@ -60,7 +60,7 @@ std::array<char, 128> make_unique_id();
 Place place_at(const std::array<char, 128>& id, int ranks, int rank);
 /// The place of the next thread of this process in the job that the launcher describes, so that the
 /// order of calls decides. Throws invalid_usage without a launcher, or when all threads of this
-/// process have joined. Thread-safe.
+/// process have joined, and invalid_argument for one that cannot be followed. Thread-safe.
 Place next_place_in_world();
 
 /// The settings of one communicator; those that concern the process are put in force.

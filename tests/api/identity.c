@@ -78,7 +78,7 @@ static void bad_key_files_are_refused(void) {
   CHECK_REFUSED(khoroInvalidArgument, key_file, khoroCommInitWorld(&none));
   CHECK_WORDS("chmod 600");
   unsetenv("KHORO_JOB_KEY_FILE");
-  CHECK_REFUSED(khoroInvalidUsage, "KHORO_JOB_KEY_FILE", khoroCommInitWorld(&none));
+  CHECK_REFUSED(khoroInvalidArgument, "KHORO_JOB_KEY_FILE", khoroCommInitWorld(&none));
   setenv("KHORO_JOB_KEY_FILE", "/nowhere/key", 1);
   CHECK_REFUSED(khoroInvalidArgument, "/nowhere/key", khoroCommInitWorld(&none));
   CHECK(!none);
