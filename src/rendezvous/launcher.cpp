@@ -149,7 +149,12 @@ std::string reason_for(const LauncherChoice& choice, std::string_view wanted) {
   const auto said = std::count_if(choice.reports.begin(), choice.reports.end(),
                                   [](const LauncherReport& each) { return each.complete(); });
   if (said == 1) return "no other launcher says both which rank this is and of how many";
-  return fmt::format("of {} that say so it was set nearest to this process, by {}", said,
+  const bool alone = std::all_of(
+      choice.reports.begin(), choice.reports.end(), [winner](const LauncherReport& each) {
+        return &each == winner || !each.complete() || nearer(*winner, each);
+      });
+  return fmt::format("of {} that say so it was set {}, by {}", said,
+                     alone ? "nearest to this process" : "as near as any and comes first",
                      starter_in_words(*winner));
 }
 
