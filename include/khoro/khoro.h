@@ -524,6 +524,17 @@ typedef void (*khoroEventFn)(void* context, khoroResult_t result);
 KHORO_API khoroResult_t khoroEventCallback(khoroEvent_t event, khoroEventFn callback,
                                            void* context);
 
+/* Has `callback` called by this thread while it waits long in calls on communicators, five times a
+ * second, for it to see whether something else wants the thread more, such as a signal that a
+ * language takes when it can. If it returns other than 0 the communicator is aborted, as by
+ * khoroCommAbort, and the call returns khoroAborted. `context` is borrowed until another callback,
+ * or NULL for none, is set. It must not call Khoro except khoroGetErrorString and
+ * khoroGetLastError: other calls return khoroInvalidUsage. What makes communicators does not call
+ * it, but need not block, nor does what waits for streams and events, which can be asked. Each
+ * thread has its own. Local. Results: khoroSuccess. */
+typedef int (*khoroWaitFn)(void* context);
+KHORO_API khoroResult_t khoroSetWaitCallback(khoroWaitFn callback, void* context);
+
 /* Log lines go to `sink` (level: 1 error, 2 warning, 3 info, 4 trace) instead of standard error,
  * from any thread; NULL means standard error again. A line has no newline, and is borrowed by the
  * sink, which must not call Khoro. Local, thread-safe; when it has returned the sink before is not

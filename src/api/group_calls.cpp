@@ -108,8 +108,9 @@ void Group::run_calls(const std::vector<PendingCall>& calls) {
   for (const Part& part : parts) part.batch.check_messages_to_itself();
   std::exception_ptr first_error;
   std::vector<Batch> own = take_own(parts, left, first_error);
-  std::vector<bool> awaited;
-  for (const StreamQueue::Calls& calls : left.group) awaited.push_back(calls.awaited);
+  std::vector<Communicator*> awaited;  // null: it is not
+  for (const StreamQueue::Calls& calls : left.group)
+    awaited.push_back(calls.awaited ? &calls.batch.communicator() : nullptr);
   const Tasks tasks = left.group.empty() ? Tasks() : left.worker->queue(std::move(left.group));
   const auto keep_first = [&first_error](auto&& work) {
     try {
@@ -128,7 +129,7 @@ void Group::run_calls(const std::vector<PendingCall>& calls) {
     if (part.on_gpu() && part.blocks) keep_first([&] { part.await_gpu(); });
   // All of them, whatever fails: their buffers are the caller's when it is back.
   for (std::size_t i = 0; i < tasks.size(); ++i)
-    if (awaited[i]) keep_first([&] { throw_if_failed(left.worker->await(tasks[i])); });
+    if (awaited[i]) keep_first([&] { throw_if_failed(left.worker->await(tasks[i], *awaited[i])); });
   if (first_error) std::rethrow_exception(first_error);
 }
 

@@ -7,11 +7,13 @@
 #include <exception>
 #include <iterator>
 #include <string>
+#include <utility>
 
 #include "api/guard.h"
 #include "api/handle_table.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "communicator/attention.h"
 #include "communicator/residents.h"
 #include "communicator/trace_file.h"
 
@@ -174,6 +176,24 @@ khoroResult_t khoroSetTraceFile(const char* path) {
         [](khoro::Communicator& communicator) { communicator.flush_trace(); });
     khoro::TraceFile& file = khoro::TraceFile::of_process();
     path ? file.open(path) : file.close();
+  });
+}
+
+khoroResult_t khoroSetWaitCallback(khoroWaitFn callback, void* context) {
+  return guard([&] {
+    // What it is told to call must know what it may not.
+    static thread_local struct {
+      khoroWaitFn callback;
+      void* context;
+    } caller;
+    caller = {callback, context};
+    const auto call_back = [](void*) {
+      const int depth = std::exchange(khoro::group_depth, khoro::in_callback);
+      const int wanted = caller.callback(caller.context);
+      khoro::group_depth = depth;
+      return wanted;
+    };
+    khoro::attention.set(callback ? +call_back : nullptr, nullptr);
   });
 }
 

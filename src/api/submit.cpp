@@ -64,7 +64,7 @@ void run_behind_streams(khoroComm_t comm, const Call& call) {
   std::vector<StreamQueue::Calls> group;
   group.push_back({Batch(*communicator), {}, true});
   group.back().batch.add(call);
-  throw_if_failed(worker->await(worker->queue(std::move(group)).front()));
+  throw_if_failed(worker->await(worker->queue(std::move(group)).front(), *communicator));
 }
 
 Call with_own(khoroComm_t comm, khoroRedOp_t op, Call call) {

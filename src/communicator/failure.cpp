@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "communicator/attention.h"
 #include "communicator/communicator.h"
 #include "communicator/crossing.h"
 #include "communicator/residents.h"
@@ -199,6 +200,10 @@ bool Communicator::look(std::span<Operation* const> operations, Time now) {
   if (due && !compare(operations, now)) return false;
   for (Operation* operation : operations) {
     if (now >= operation->straggler_report) report_straggler(*operation, now);
+    if (attention.calls_away(operation->first_look, now)) {
+      abort();
+      return false;
+    }
     if (now < operation->deadline) continue;
     time_out(*operation);
     return false;
@@ -372,7 +377,8 @@ Time Communicator::wake_by(const Operation& operation, Time now) const noexcept 
   if (!operation.waits || operation.left >= 0 || pumped_) return now;
   if (!operation.execution && operation.call.tag == 0)
     return std::min(now + looks_for_slowest, operation.deadline);
-  return std::min({operation.next_comparison, operation.straggler_report, operation.deadline});
+  return std::min({operation.next_comparison, operation.straggler_report, operation.deadline,
+                   attention.next(operation.first_look)});
 }
 
 }  // namespace khoro

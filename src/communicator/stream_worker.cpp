@@ -9,6 +9,7 @@
 
 #include "base/system.h"
 #include "base/thread.h"
+#include "communicator/attention.h"
 
 namespace khoro {
 namespace {
@@ -84,9 +85,23 @@ Tasks StreamWorker::queue(std::vector<StreamQueue::Calls> group) {
   return tasks;
 }
 
-Completion StreamWorker::await(const TaskPointer& task) {
+/// Waits until the calls of the communicator have ended, and aborts it if the thread is called
+/// away.
+template <class Ended>
+void StreamWorker::wait(std::unique_lock<std::mutex>& lock, Communicator& communicator,
+                        Ended ended) {
+  if (!attention.is_set()) return desk_.told.wait(lock, ended);
+  const Time since = machine().now();
+  while (!desk_.told.wait_for(lock, Attention::interval, ended)) {
+    lock.unlock();
+    if (attention.calls_away(since, machine().now())) communicator.abort();
+    lock.lock();
+  }
+}
+
+Completion StreamWorker::await(const TaskPointer& task, Communicator& communicator) {
   std::unique_lock lock(desk_.mutex);
-  desk_.told.wait(lock, [&] { return task->settled(); });
+  wait(lock, communicator, [&] { return task->settled(); });
   return task->completion;
 }
 
@@ -105,7 +120,7 @@ void StreamWorker::give_back(Communicator& communicator) {
   lock.unlock();
   desk_.ring();
   lock.lock();
-  desk_.told.wait(lock, [&] { return lines.count(&communicator) == 0; });
+  wait(lock, communicator, [&] { return lines.count(&communicator) == 0; });
 }
 
 Completion StreamWorker::synchronize(Stream& stream) {

@@ -37,7 +37,8 @@ class StreamWorker {
   /// have checked these; `until` is set here. If it throws, for want of memory, nothing is queued.
   Tasks queue(std::vector<StreamQueue::Calls> group);
   /// Blocks until nothing touches the buffers of the calls any more, and says what came of them.
-  Completion await(const TaskPointer& task);
+  /// They are the communicator's, which is aborted if the thread is called away.
+  Completion await(const TaskPointer& task, Communicator& communicator);
   /// Calls of the communicator are queued: it is the worker's.
   bool owns(const Communicator& communicator);
   /// Blocks until it is not, at most for the communicator's deadline, which then fails it.
@@ -60,6 +61,9 @@ class StreamWorker {
   void call_back(const Event& event, std::function<void(const Completion&)> function);
 
  private:
+  template <class Ended>
+  void wait(std::unique_lock<std::mutex>& lock, Communicator& communicator, Ended ended);
+
   StreamDesk desk_;
   DoorbellWord word_{};
   Descriptor descriptor_;
