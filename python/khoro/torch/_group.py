@@ -14,12 +14,17 @@ from khoro._errors import Error, InvalidArgument
 from khoro.torch import _tensors
 from khoro.torch._links import Link
 from khoro.torch._meeting import meet
-from khoro.torch._tensors import Tensor, check, flat, movable, same_type, unflatten
+from khoro.torch._monitor import monitored_barrier
+from khoro.torch._sparse import is_sum, sum_sparse
+from khoro.torch._tensors import (NUMBERS, OPS, Tensor, check, flat, movable, same_type,
+                                  unflatten)
 from khoro.torch._work import Done, Finish, Pending, Several, translated
 
 # The class that torch lets Python derive a backend from: newer ones have one for backends.
 _Base = getattr(dist, "BackendBase", dist.ProcessGroup)
 _DONE = Done()
+_STRIDED = torch.strided
+_UNSET = dist.AllreduceOptions().timeout
 
 
 class Collectives:
@@ -63,7 +68,7 @@ class Collectives:
                 if waits:
                     if finish:
                         finish()
-                    return _DONE if not tensors else Done(tensors)
+                    return _DONE
                 inner = communicator._begun(None, (tensors, held, finish))
             except Error as error:
                 raise translated(error, self._title) from error
@@ -85,9 +90,9 @@ class Collectives:
 
     def _obey(self, opts: Any) -> None:
         """The deadline of the call, where it has one of its own."""
-        seconds = opts.timeout.total_seconds()
-        if seconds > 0 and opts.timeout != self._timeout:
-            self.set_timeout(opts.timeout)
+        timeout = opts.timeout
+        if timeout != _UNSET and timeout != self._timeout:
+            self.set_timeout(timeout)
 
     def _staged(self, tensor: Tensor) -> tuple[Tensor, Finish | None]:
         """Memory in a row for a tensor that a call writes, and how it comes back."""
@@ -104,11 +109,38 @@ class Collectives:
         if len(tensors) != 1:
             return self.allreduce_coalesced(tensors, opts)
         tensor = tensors[0]
+        if tensor.layout is not _STRIDED:
+            return self._allreduce_sparse(tensor, opts)
+        # What most programs call most often, without whatever it does not need.
+        dtype, op = NUMBERS.get(tensor.dtype), OPS.get(hash(opts.reduceOp))
+        if (dtype is not None and op is not None and tensor.is_cpu and not opts.asyncOp
+                and self._coalesced is None and tensor.is_contiguous()
+                and opts.timeout == _UNSET):
+            address = tensor.data_ptr()
+            try:
+                with self._lock:
+                    self._calls += 1
+                    _core.allreduce(address, address, tensor.numel(), dtype, op, self._handle, 0)
+            except Error as error:
+                raise translated(error, self._title) from error
+            return _DONE
         staged, finish = self._staged(tensor)
         with self._reduction(opts.reduceOp, tensor.dtype) as (dtype, op):
             address = staged.data_ptr()
             return self._run(_core.allreduce, (address, address, staged.numel(), dtype, op), opts,
                              tensors, staged, finish)
+
+    def _allreduce_sparse(self, tensor: Tensor, opts: Any) -> Any:
+        if not is_sum(opts.reduceOp):
+            raise InvalidArgument(f"{opts.reduceOp} of a sparse tensor: Khoro sums them only")
+        with self._lock:
+            self._calls += 1
+            self._obey(opts)
+            try:
+                sum_sparse(self._handle, self._ranks, tensor)
+            except Error as error:
+                raise translated(error, self._title) from error
+        return Done([tensor])
 
     def allreduce_coalesced(self, tensors: list[Tensor], opts: Any = None) -> Any:
         opts = opts or dist.AllreduceCoalescedOptions()
@@ -177,11 +209,7 @@ class Collectives:
         return self._run_all(calls, opts, tensors, staged, _all(f for _, f in staged))
 
     def allgather(self, outputs: list[list[Tensor]], inputs: list[Tensor], opts: Any = None) -> Any:
-        return self.allgather_coalesced([list(each) for each in zip(*outputs)] if len(inputs) > 1
-                                        else [outputs[0]], inputs, opts)
-
-    def allgather_coalesced(self, outputs: list[list[Tensor]], inputs: list[Tensor],
-                            opts: Any = None) -> Any:
+        """outputs[i][r] = inputs[i] of rank r."""
         opts = opts or dist.AllgatherOptions()
         calls, held, finishes = [], [], []
         for parts, input in zip(outputs, inputs):
@@ -197,6 +225,12 @@ class Collectives:
             finishes.append(_unflattens(got, parts))
         tensors = [part for parts in outputs for part in parts]
         return self._run_all(calls, opts, tensors, held, _all(finishes))
+
+    def allgather_coalesced(self, outputs: list[list[Tensor]], inputs: list[Tensor],
+                            opts: Any = None) -> Any:
+        """outputs[r][i] = inputs[i] of rank r."""
+        self._check_count(outputs)
+        return self.allgather([list(parts) for parts in zip(*outputs)], inputs, opts)
 
     def _gather_call(self, sent: Tensor, got: Tensor, counts: list[int]) -> Any:
         count, dtype = movable(sent)
@@ -329,11 +363,9 @@ class Collectives:
     def monitored_barrier(self, timeout: timedelta | None = None,
                           wait_all_ranks: bool = False) -> None:
         """A barrier that names the ranks that do not come, on rank 0: the first, or all of them."""
-        from khoro.torch._monitor import monitored_barrier
-
         self._calls += 1
         monitored_barrier(self._store, self._calls, self._place, self._ranks,
-                          timeout or self._timeout, wait_all_ranks)
+                          self._timeout if timeout is None else timeout, wait_all_ranks)
 
     def set_timeout(self, timeout: timedelta) -> None:
         self._timeout = timeout
@@ -368,10 +400,13 @@ class Collectives:
 
     # Checks
 
-    def _check_list(self, parts: Sequence[Tensor], dtype: torch.dtype) -> None:
+    def _check_count(self, parts: Sequence[Any]) -> None:
         if len(parts) != self._ranks:
-            raise InvalidArgument(f"a list of {len(parts)} tensors, which must be {self._ranks}: one "
-                                  "for each rank")
+            raise InvalidArgument(f"a list of {len(parts)}, which must be {self._ranks}: one for "
+                                  "each rank")
+
+    def _check_list(self, parts: Sequence[Tensor], dtype: torch.dtype) -> None:
+        self._check_count(parts)
         same_type([check(part) for part in parts], dtype)
 
     def _check_blocks(self, one: Tensor, all: Tensor) -> None:

@@ -11,25 +11,30 @@ import torch.distributed as dist
 
 def monitored_barrier(store: Any, number: int, rank: int, size: int, timeout: timedelta,
                       wait_all_ranks: bool) -> None:
+    """In the words that Gloo has for it, which programs look for."""
     place = f"khoro/monitored/{number}"
-    end = time.monotonic() + timeout.total_seconds()
+    seconds = timeout.total_seconds()
+    end = time.monotonic() + seconds
     if rank != 0:
         store.set(f"{place}/{rank}", b"here")
         if not _await(store, f"{place}/over", end):
             raise dist.DistBackendError(
-                f"monitored barrier #{number}: rank {rank} heard nothing from rank 0 within "
-                f"{timeout.total_seconds():g} s; it has not come, or another rank has not")
+                f"Rank {rank} successfully reached monitoredBarrier #{number}, but received no "
+                f"answer from rank 0 within {seconds:g} s: it has not come, or another rank has not")
         return
     missing = []
     for other in range(1, size):
+        if seconds <= 0:
+            raise dist.DistBackendError(f"Rank 0 timed out in monitoredBarrier #{number} after 0 s")
         if not _await(store, f"{place}/{other}", end):
             missing.append(other)
             if not wait_all_ranks:
                 break
     if missing:
+        ranks = ", ".join(map(str, missing))
         raise dist.DistBackendError(
-            f"monitored barrier #{number}: rank(s) {', '.join(map(str, missing))} of {size} did not "
-            f"come within {timeout.total_seconds():g} s; look at what they do instead")
+            f"Rank{'s' if len(missing) > 1 else ''} {ranks} failed to pass monitoredBarrier #{number} "
+            f"of {size} ranks in {round(seconds * 1000)} ms; look at what they do instead")
     store.set(f"{place}/over", b"all")
 
 

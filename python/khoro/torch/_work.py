@@ -19,7 +19,8 @@ def translated(error: Error, group: str) -> Exception:
     """An error as torch names it; arguments that are not good stay what they are."""
     if isinstance(error, (khoro.InvalidArgument, khoro.InvalidUsage)):
         return error
-    made = dist.DistBackendError(f"{group}: {error}")
+    title = f"{group}: Timed out by its deadline: " if isinstance(error, khoro.Timeout) else f"{group}: "
+    made = dist.DistBackendError(title + str(error))
     made.__cause__ = error
     return made
 
