@@ -44,8 +44,11 @@ struct Argument<
     T, std::enable_if_t<(std::is_integral_v<T> && std::is_unsigned_v<T>) || std::is_enum_v<T>>> {
   static constexpr bool given = true;
   bool read(PyObject* object) {
-    const unsigned long long wide = PyLong_AsUnsignedLongLong(object);
-    if (PyErr_Occurred()) return false;
+    // An int, or what can be one, as the integers of NumPy.
+    const Owned number(PyNumber_Index(object));
+    if (!number) return false;
+    const unsigned long long wide = PyLong_AsUnsignedLongLong(number.get());
+    if (wide == static_cast<unsigned long long>(-1) && PyErr_Occurred()) return false;
     value = static_cast<T>(wide);
     if (static_cast<unsigned long long>(value) == wide) return true;
     PyErr_SetString(PyExc_OverflowError, "an int is too large for the C face");
@@ -95,8 +98,9 @@ struct Argument<const std::size_t*> {
     if (!all) return false;
     values.resize(static_cast<std::size_t>(PyTuple_Size(all.get())));
     for (std::size_t i = 0; i < values.size(); ++i) {
-      values[i] = PyLong_AsSize_t(PyTuple_GetItem(all.get(), static_cast<Py_ssize_t>(i)));
-      if (PyErr_Occurred()) return false;
+      Argument<std::size_t> value;
+      if (!value.read(PyTuple_GetItem(all.get(), static_cast<Py_ssize_t>(i)))) return false;
+      values[i] = value.value;
     }
     return true;
   }

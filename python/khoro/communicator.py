@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import collections
+import math
 import time
 import weakref
 from typing import Any, Callable, Mapping, NamedTuple, Sequence
@@ -151,7 +152,7 @@ class Communicator:
         """out = reduction of array[rank] over all ranks, where ``array`` has the shape (size, ...).
         In place: ``out`` is ``array[rank]``."""
         sent = source(array)
-        got, result = self._output(out, sent, self._row(sent) if out is None else (), array)
+        got, result = self._output(out, sent, self._row(sent), array)
         return self._call(_core.reduce_scatter, (sent.address, got.address, got.count,
                                                  reducible(sent), _number(op)),
                           (sent, got, op), result, wait)
@@ -354,14 +355,13 @@ class Communicator:
         sent = source(array)
         if out is array:
             return sent, target(array), array
-        got, result = self._output(out, sent, sent.shape, array)
-        has_count(got, sent.count)
-        return sent, got, result
+        return sent, *self._output(out, sent, sent.shape, array)
 
     def _output(self, out: Any, sent: Any, shape: Sequence[int], like: Any) -> tuple[Any, Any]:
         result = empty(shape, like) if out is None else out
         got = target(result)
         same_type(sent, got)
+        has_count(got, math.prod(shape))
         return got, result
 
     def _row(self, memory: Any) -> Sequence[int]:
