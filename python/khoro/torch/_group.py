@@ -40,7 +40,7 @@ class Collectives:
         self._lock = threading.RLock()
         self._links: dict[tuple[int, bool], Link] = {}
         self._coalesced: list[Any] | None = None
-        self._calls = 0
+        self._calls = self._barriers = 0
         self._communicator = meet(store, "khoro", rank, size, timeout)
         self._handle = self._communicator._handle
 
@@ -363,8 +363,8 @@ class Collectives:
     def monitored_barrier(self, timeout: timedelta | None = None,
                           wait_all_ranks: bool = False) -> None:
         """A barrier that names the ranks that do not come, on rank 0: the first, or all of them."""
-        self._calls += 1
-        monitored_barrier(self._store, self._calls, self._place, self._ranks,
+        self._barriers += 1
+        monitored_barrier(self._store, self._barriers, self._place, self._ranks,
                           self._timeout if timeout is None else timeout, wait_all_ranks)
 
     def set_timeout(self, timeout: timedelta) -> None:

@@ -19,8 +19,9 @@ def monitored_barrier(store: Any, number: int, rank: int, size: int, timeout: ti
         store.set(f"{place}/{rank}", b"here")
         if not _await(store, f"{place}/over", end):
             raise dist.DistBackendError(
-                f"Rank {rank} successfully reached monitoredBarrier #{number}, but received no "
-                f"answer from rank 0 within {seconds:g} s: it has not come, or another rank has not")
+                f"Rank {rank} successfully reached monitoredBarrier, but received errors while waiting "
+                f"for send/recv from rank 0: nothing came within {seconds:g} s, since it or another "
+                f"rank has not come to monitored barrier #{number}")
         return
     missing = []
     for other in range(1, size):
