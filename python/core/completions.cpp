@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <mutex>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "errors.h"
 #include "khoro/khoro.h"
@@ -24,7 +24,7 @@ struct Completed {
 struct Queue {
   std::mutex mutex;
   std::condition_variable filled;
-  std::vector<Completed> all;
+  std::deque<Completed> all;
 };
 
 /// Never destroyed: events may complete until the process has ended.
@@ -59,20 +59,15 @@ PyObject* watch(PyObject*, PyObject* arguments) {
 }
 
 PyObject* next_completed(PyObject*, PyObject*) {
-  std::vector<Completed> taken;
+  Completed first;
   {
     const Released released;
     std::unique_lock lock(queue().mutex);
     queue().filled.wait(lock, [] { return !queue().all.empty(); });
-    taken = std::exchange(queue().all, {});
+    first = std::move(queue().all.front());
+    queue().all.pop_front();
   }
-  Owned list(PyList_New(0));
-  for (const Completed& each : taken) {
-    const Owned entry(
-        Py_BuildValue("(Kis)", each.key, static_cast<int>(each.result), each.words.c_str()));
-    if (!list || !entry || PyList_Append(list.get(), entry.get()) != 0) return nullptr;
-  }
-  return list.release();
+  return Py_BuildValue("(Kis)", first.key, static_cast<int>(first.result), first.words.c_str());
 }
 
 PyObject* event_wait(PyObject*, PyObject* arguments) {

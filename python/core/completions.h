@@ -10,8 +10,7 @@ namespace khoro::python {
 
 /// (event, key) -> None: next_completed() will return the key once the event is complete.
 PyObject* watch(PyObject*, PyObject* arguments);
-/// () -> [(key, result, words)], what has completed since the last call; blocks until there is
-/// some.
+/// () -> (key, result, words) of what has completed next; blocks until there is some.
 PyObject* next_completed(PyObject*, PyObject* arguments);
 /// (event, milliseconds) -> whether it is complete; negative: waits for ever. Takes signals.
 PyObject* event_wait(PyObject*, PyObject* arguments);

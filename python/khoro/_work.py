@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 import threading
 from typing import Any, Callable, Generator, Generic, TypeVar
 
@@ -67,8 +68,8 @@ class Work(Generic[Result]):
         return self._error if self.done() else None
 
     def add_done_callback(self, callback: Callable[["Work[Result]"], Any]) -> None:
-        """Has ``callback(work)`` called once it has ended, by a thread that serves all callbacks of
-        the process; at once if it has ended already."""
+        """Has ``callback(work)`` called once it has ended, by a thread of Khoro's for callbacks;
+        at once if it has ended already. It may call Khoro, and wait for other work."""
         with self._lock:
             if self._event:
                 return _Watch.of_process().add(self._event, self, callback)
@@ -97,7 +98,8 @@ class Work(Generic[Result]):
 
 
 class _Watch:
-    """The thread of Python's that calls back."""
+    """Threads of Python's that call back: one waits for what completes next, and another one takes
+    its place while it calls, since a callback may wait for other work."""
 
     _one: "_Watch | None" = None
     _making = threading.Lock()
@@ -105,7 +107,9 @@ class _Watch:
     def __init__(self) -> None:
         self._keys = itertools.count(1)
         self._waiting: dict[int, tuple[Work[Any], Callable[[Work[Any]], Any]]] = {}
-        threading.Thread(target=self._serve, name="khoro-callbacks", daemon=True).start()
+        self._lock = threading.Lock()
+        self._idle = 0
+        self._be_served()
 
     @classmethod
     def of_process(cls) -> "_Watch":
@@ -119,13 +123,37 @@ class _Watch:
         self._waiting[key] = (work, callback)
         _core.watch(event, key)
 
+    def _be_served(self) -> None:
+        with self._lock:
+            if self._idle > 0:
+                return
+            self._idle += 1
+        threading.Thread(target=self._serve, name="khoro-callbacks", daemon=True).start()
+
     def _serve(self) -> None:
         while True:
-            for key, result, words in _core.next_completed():
-                work, callback = self._waiting.pop(key)
-                work._end(of_result(result, words) if result else None)
-                try:
-                    callback(work)
-                except Exception as error:
-                    threading.excepthook(threading.ExceptHookArgs(
-                        (type(error), error, error.__traceback__, threading.current_thread())))
+            key, result, words = _core.next_completed()
+            with self._lock:
+                self._idle -= 1
+            self._be_served()
+            work, callback = self._waiting.pop(key)
+            work._end(of_result(result, words) if result else None)
+            try:
+                callback(work)
+            except Exception as error:
+                threading.excepthook(threading.ExceptHookArgs(
+                    (type(error), error, error.__traceback__, threading.current_thread())))
+            del work, callback
+            with self._lock:
+                if self._idle > 1:
+                    return
+                self._idle += 1
+
+
+def _forget_threads() -> None:
+    """A child that was forked has none of them."""
+    _Watch._one = None
+    _Watch._making = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_threads)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the cases for backends that torch ships in its wheel, on Khoro or on Gloo.
 
-usage: torch_suite.py [--backend khoro|gloo] [--ranks N] [--expected FILE] [CASE...]
+usage: torch_suite.py [--backend khoro|gloo] [--ranks N] [--expected FILE] [--short] [CASE...]
 
 Many of torch's cases are only for the backend named gloo, so Khoro takes that name here. Each line
 of FILE names a case that fails, and why; one that passes nevertheless is an error, too. Ends with a
@@ -10,6 +10,7 @@ line that counts.
 import argparse
 import logging
 import os
+import re
 import sys
 import time
 import types
@@ -17,11 +18,16 @@ import unittest
 import warnings
 
 
+VARIANT = re.compile("_group$|full_group|profiler|cuda|gpu|nccl|ddp_.*_(err|uneven|hook)")
+
+
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--backend", choices=["khoro", "gloo"], default="khoro")
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--expected", help="a file of lines 'case: reason'")
+    parser.add_argument("--short", action="store_true",
+                        help="leave out the same calls on a whole group, under the profiler, on GPUs")
     parser.add_argument("cases", nargs="*", help="names; all if there are none")
     return parser.parse_args()
 
@@ -114,6 +120,8 @@ def main():
         stand_in_for_gloo()
     cases = load_cases(options.ranks, options.backend == "gloo")
     names = options.cases or unittest.TestLoader().getTestCaseNames(cases)
+    if options.short:
+        names = [name for name in names if not VARIANT.search(name)]
     result = Result(unittest.runner._WritelnDecorator(sys.stderr), True, 0,
                     read_expected(options.expected) if options.backend == "khoro" else {})
     for name in names:
