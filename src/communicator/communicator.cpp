@@ -116,10 +116,8 @@ void Communicator::run(const Call& call) {
     Time wake_by(Time now) const noexcept { return communicator.wake_by(operation, now); }
     std::span<const Doorbell> doorbells() const noexcept { return {&communicator.doorbell_, 1}; }
   };
-  if (on_gpu(call)) {
-    launch({{call}, {}}, nullptr);
-    return await_gpu();
-  }
+  if (on_gpu(call)) return run_on_gpu(call);
+  if (gpu_) drain_gpu();  // calls end in their order, and one thread looks at them
   Operation operation;
   begin(operation, call);
   Single single{*this, operation};

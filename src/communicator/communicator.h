@@ -236,6 +236,7 @@ class Communicator {
   /// Of the call that begin_on_gpu() was last given.
   CallArguments arguments_now(const Operation& operation);
   void note(GpuSide::Flight& flight, std::vector<Operation> operations, bool awaited);
+  void run_on_gpu(const Call& call);
   void make_room();
   /// Lets go of calls on the GPU that have ended.
   void reap() noexcept;

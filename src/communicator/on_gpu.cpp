@@ -181,6 +181,16 @@ void Communicator::await_gpu() {
   if (stopped()) throw_cause();
 }
 
+void Communicator::run_on_gpu(const Call& call) {
+  try {
+    launch({{call}, {}}, nullptr);
+  } catch (const Error&) {
+    await_gpu();  // what was launched must have ended before the caller has its buffers back
+    throw;
+  }
+  await_gpu();
+}
+
 void Communicator::make_room() {
   for (;;) {
     std::shared_ptr<DeviceEvent> oldest;
@@ -190,7 +200,11 @@ void Communicator::make_room() {
       if (stopped() || gpu_->flights().size() < most_flights) return;
       oldest = gpu_->flights().front().ended;
     }
-    oldest->synchronize();
+    try {
+      oldest->synchronize();
+    } catch (const Error&) {
+      // What comes now finds the failure and poisons.
+    }
   }
 }
 
@@ -244,7 +258,10 @@ void Communicator::drain_gpu() noexcept {
   try {
     {
       const std::lock_guard lock(gpu_->mutex());
-      for (const GpuSide::Flight& flight : gpu_->flights()) ended.push_back(flight.ended);
+      for (GpuSide::Flight& flight : gpu_->flights()) {
+        flight.awaited = true;
+        ended.push_back(flight.ended);
+      }
     }
     // Those who look at the calls meanwhile end them at their deadline.
     for (const auto& event : ended) event->synchronize();
