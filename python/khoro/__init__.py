@@ -15,10 +15,10 @@ from khoro._errors import (Aborted, DeviceError, Error, InternalError, InvalidAr
                            Mismatch, NoQuorum, OutOfMemory, PeerDied, RemoteError, Revoked,
                            SystemFailure, Timeout)
 from khoro._group import Group, group
+from khoro._ranks import join, over, threads, unique_id, world
 from khoro._types import DType, Op
 from khoro._work import Work
-from khoro.communicator import (Communicator, Reduction, Statistics, join, over, threads, unique_id,
-                                world)
+from khoro.communicator import Communicator, Reduction, Statistics
 
 SUM, PROD, MIN, MAX, AVG = Op.SUM, Op.PROD, Op.MIN, Op.MAX, Op.AVG
 BAND, BOR, BXOR = Op.BAND, Op.BOR, Op.BXOR

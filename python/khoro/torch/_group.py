@@ -11,7 +11,7 @@ import torch.distributed as dist
 
 from khoro import _core
 from khoro._errors import Error, InvalidArgument
-from khoro.torch import _tensors
+from khoro.torch._calls import Reduction, all_of, row, unflattens
 from khoro.torch._links import Link
 from khoro.torch._meeting import meet
 from khoro.torch._monitor import monitored_barrier
@@ -49,9 +49,9 @@ class Collectives:
     def _run(self, function: Callable[..., Any], arguments: tuple[Any, ...], opts: Any,
              tensors: Sequence[Tensor], held: Any = None, finish: Finish | None = None) -> Any:
         """`tensors` get the result; `held` are others that must stay; `finish` comes after."""
-        return self._run_all([(function, arguments)], opts, tensors, held, finish)
+        return self._runall_of([(function, arguments)], opts, tensors, held, finish)
 
-    def _run_all(self, calls: Sequence[tuple[Callable[..., Any], tuple[Any, ...]]], opts: Any,
+    def _runall_of(self, calls: Sequence[tuple[Callable[..., Any], tuple[Any, ...]]], opts: Any,
                  tensors: Sequence[Tensor], held: Any = None, finish: Finish | None = None) -> Any:
         waits = not opts.asyncOp and self._coalesced is None
         communicator = self._communicator
@@ -149,7 +149,7 @@ class Collectives:
         with self._reduction(opts.reduceOp, tensors[0].dtype) as (dtype, op):
             calls = [(_core.allreduce, (each.data_ptr(), each.data_ptr(), each.numel(), dtype, op))
                      for each, _ in staged]
-            return self._run_all(calls, opts, tensors, staged, _all(f for _, f in staged))
+            return self._runall_of(calls, opts, tensors, staged, all_of(f for _, f in staged))
 
     def reduce(self, tensors: list[Tensor], opts: Any = None) -> Any:
         opts = opts or dist.ReduceOptions()
@@ -177,7 +177,7 @@ class Collectives:
             else:
                 call = (_core.reduce_scatterv, (sent.data_ptr(), staged.data_ptr(), counts, dtype,
                                                 op))
-            return self._run_all([call], opts, outputs, (sent, staged), finish)
+            return self._runall_of([call], opts, outputs, (sent, staged), finish)
 
     def reduce_scatter_single(self, output: Tensor, input: Tensor, opts: Any = None) -> Any:
         return self.reduce_scatter_single_coalesced([output], [input], opts)
@@ -194,10 +194,10 @@ class Collectives:
                 self._check_blocks(got, each)
                 calls.append((_core.reduce_scatter, (each.data_ptr(), got.data_ptr(), got.numel(),
                                                      dtype, op)))
-            return self._run_all(calls, opts, outputs, (sent, staged), _all(f for _, f in staged))
+            return self._runall_of(calls, opts, outputs, (sent, staged), all_of(f for _, f in staged))
 
-    def _reduction(self, op: Any, dtype: torch.dtype) -> "_Reduction":
-        return _Reduction(self._handle, op, dtype)
+    def _reduction(self, op: Any, dtype: torch.dtype) -> Reduction:
+        return Reduction(self._handle, op, dtype)
 
     # Moves
 
@@ -206,7 +206,7 @@ class Collectives:
         staged = [self._staged(tensor) for tensor in tensors]
         calls = [(_core.broadcast, (each.data_ptr(), each.data_ptr(), *movable(each),
                                     opts.rootRank)) for each, _ in staged]
-        return self._run_all(calls, opts, tensors, staged, _all(f for _, f in staged))
+        return self._runall_of(calls, opts, tensors, staged, all_of(f for _, f in staged))
 
     def allgather(self, outputs: list[list[Tensor]], inputs: list[Tensor], opts: Any = None) -> Any:
         """outputs[i][r] = inputs[i] of rank r."""
@@ -222,9 +222,9 @@ class Collectives:
             got = torch.empty(sum(counts), dtype=input.dtype)
             calls.append(self._gather_call(sent, got, counts))
             held.append((sent, got))
-            finishes.append(_unflattens(got, parts))
+            finishes.append(unflattens(got, parts))
         tensors = [part for parts in outputs for part in parts]
-        return self._run_all(calls, opts, tensors, held, _all(finishes))
+        return self._runall_of(calls, opts, tensors, held, all_of(finishes))
 
     def allgather_coalesced(self, outputs: list[list[Tensor]], inputs: list[Tensor],
                             opts: Any = None) -> Any:
@@ -236,7 +236,7 @@ class Collectives:
         count, dtype = movable(sent)
         if len(set(counts)) == 1:
             return _core.allgather, (sent.data_ptr(), got.data_ptr(), count, dtype)
-        return _core.allgatherv, (sent.data_ptr(), count, got.data_ptr(), *_row(counts, got), dtype)
+        return _core.allgatherv, (sent.data_ptr(), count, got.data_ptr(), *row(counts, got), dtype)
 
     def all_gather_single(self, output: Tensor, input: Tensor, opts: Any = None) -> Any:
         return self.all_gather_single_coalesced([output], [input], opts)
@@ -251,7 +251,7 @@ class Collectives:
             same_type([got], each.dtype)
             self._check_blocks(each, got)
             calls.append((_core.allgather, (each.data_ptr(), got.data_ptr(), *movable(each))))
-        return self._run_all(calls, opts, outputs, (sent, staged), _all(f for _, f in staged))
+        return self._runall_of(calls, opts, outputs, (sent, staged), all_of(f for _, f in staged))
 
     def gather(self, outputs: list[list[Tensor]], inputs: list[Tensor], opts: Any = None) -> Any:
         opts = opts or dist.GatherOptions()
@@ -264,9 +264,9 @@ class Collectives:
         self._check_list(parts, sent.dtype)
         counts = [part.numel() for part in parts]
         got = torch.empty(sum(counts), dtype=sent.dtype)
-        return self._run(_core.gatherv, (sent.data_ptr(), count, got.data_ptr(), *_row(counts, got),
+        return self._run(_core.gatherv, (sent.data_ptr(), count, got.data_ptr(), *row(counts, got),
                                          dtype, opts.rootRank), opts, parts, (sent, got),
-                         _unflattens(got, parts))
+                         unflattens(got, parts))
 
     def scatter(self, outputs: list[Tensor], inputs: list[list[Tensor]], opts: Any = None) -> Any:
         opts = opts or dist.ScatterOptions()
@@ -276,7 +276,7 @@ class Collectives:
         if self._place == opts.rootRank:
             self._check_list(inputs[0], staged.dtype)
             sent = flat(inputs[0])
-            counts, places = _row([part.numel() for part in inputs[0]], sent)
+            counts, places = row([part.numel() for part in inputs[0]], sent)
         return self._run(_core.scatterv, (sent.data_ptr() if sent is not None else None, counts,
                                           places, staged.data_ptr(), count, dtype, opts.rootRank),
                          opts, outputs, (sent, staged), finish)
@@ -289,9 +289,9 @@ class Collectives:
         counts = [part.numel() for part in outputs]
         got = torch.empty(sum(counts), dtype=sent.dtype)
         return self._run(_core.alltoallv,
-                         (sent.data_ptr(), *_row([part.numel() for part in inputs], sent),
-                          got.data_ptr(), *_row(counts, got), movable(got)[1]),
-                         opts, outputs, (sent, got), _unflattens(got, outputs))
+                         (sent.data_ptr(), *row([part.numel() for part in inputs], sent),
+                          got.data_ptr(), *row(counts, got), movable(got)[1]),
+                         opts, outputs, (sent, got), unflattens(got, outputs))
 
     def all_to_all_single(self, output: Tensor, input: Tensor, output_splits: list[int],
                           input_splits: list[int], opts: Any = None) -> Any:
@@ -306,9 +306,9 @@ class Collectives:
                                      dtype))
         else:
             call = (_core.alltoallv, (
-                sent.data_ptr(), *_row(self._splits(sent, input_splits), sent), staged.data_ptr(),
-                *_row(self._splits(staged, output_splits), staged), movable(staged)[1]))
-        return self._run_all([call], opts, [output], (sent, staged), finish)
+                sent.data_ptr(), *row(self._splits(sent, input_splits), sent), staged.data_ptr(),
+                *row(self._splits(staged, output_splits), staged), movable(staged)[1]))
+        return self._runall_of([call], opts, [output], (sent, staged), finish)
 
     def barrier(self, opts: Any = None) -> Any:
         return self._run(_core.barrier, (), opts or dist.BarrierOptions(), [])
@@ -358,7 +358,7 @@ class Collectives:
         works, self._coalesced = self._coalesced or [], None
         tensors = [tensor for work in works for tensor in work.result()]
         return Pending(Several([work._inner for work in works]), tensors, self._title,
-                       _all(work._settle for work in works))
+                       all_of(work._settle for work in works))
 
     def monitored_barrier(self, timeout: timedelta | None = None,
                           wait_all_ranks: bool = False) -> None:
@@ -430,48 +430,6 @@ class Collectives:
                                   f"{rows} rows of the tensor")
         width = tensor.numel() // rows if rows else 0
         return [split * width for split in splits]
-
-
-class _Reduction:
-    """The numbers of a type and a reduction; one that scales is there for the call alone."""
-
-    def __init__(self, handle: int, op: Any, dtype: torch.dtype) -> None:
-        self._handle, self._made = handle, 0
-        if op == dist.ReduceOp.PREMUL_SUM:
-            self._dtype = _tensors.reduction_of(dist.ReduceOp.SUM, dtype)[0]
-            factor = torch.as_tensor(op.factor).to(dtype).reshape(1)
-            self._op = self._made = _core.make_scaled_sum(factor.data_ptr(), self._dtype, 1, handle)
-        else:
-            self._dtype, self._op = _tensors.reduction_of(op, dtype)
-
-    def __enter__(self) -> tuple[int, int]:
-        return self._dtype, self._op
-
-    def __exit__(self, *_: Any) -> None:
-        if self._made:
-            _core.destroy_reduction(self._made, self._handle)
-
-
-def _all(finishes: Any) -> Finish | None:
-    kept = [finish for finish in finishes if finish]
-    if not kept:
-        return None
-    return kept[0] if len(kept) == 1 else lambda: [finish() for finish in kept] and None
-
-
-def _unflattens(got: Tensor, parts: Sequence[Tensor]) -> Finish:
-    return lambda: unflatten(got, parts)
-
-
-def _row(counts: Sequence[int], tensor: Tensor) -> tuple[list[int], list[int]]:
-    """Counts of elements and their displacements in a row, in the unit of the call."""
-    unit = movable(tensor)[0] // tensor.numel() if tensor.numel() else 1
-    counts = [count * unit for count in counts]
-    places, next_one = [], 0
-    for count in counts:
-        places.append(next_one)
-        next_one += count
-    return counts, places
 
 
 class KhoroGroup(Collectives, _Base):  # type: ignore[misc,valid-type]
