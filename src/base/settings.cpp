@@ -80,7 +80,7 @@ constexpr SettingRow table[] = {
      "Whether kernels reach into memory of other GPUs where a link carries that; off passes all "
      "messages through memory of the host.",
      &S::peer_access},
-    {"KHORO_FLAGGED_BYTES", bytes, "4096", "0..16384 step 4", Scope::job,
+    {"KHORO_FLAGGED_BYTES", bytes, "4K", "0..16384 step 4", Scope::job,
      "Messages between GPUs of so many bytes or less travel in words with a flag each, which takes "
      "twice the bytes and spares a round of fences.",
      &S::flagged_bytes},

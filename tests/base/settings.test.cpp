@@ -141,7 +141,8 @@ TEST_CASE("the lines that all ranks must agree on hold the job settings alone", 
         "KHORO_SLOTS=3\nKHORO_SLOT_BYTES=64K\nKHORO_BUFFER_BYTES=256M\nKHORO_TRANSPORT=auto\n"
         "KHORO_TCP_STRIPES=2\n"
         "KHORO_SOCKET_FAMILY=auto\nKHORO_ALGORITHM=\nKHORO_DETERMINISM=default\n"
-        "KHORO_PARTIALS=dtype\n");
+        "KHORO_PARTIALS=dtype\nKHORO_MEMORY=host\nKHORO_PEER_ACCESS=auto\n"
+        "KHORO_FLAGGED_BYTES=4K\n");
 }
 
 TEST_CASE("the nearest word is found across a typo of each kind", "[base]") {
