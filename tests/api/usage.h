@@ -74,7 +74,7 @@ static inline double processor_seconds(void) {
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
   return (double)used.tv_sec + 1e-9 * (double)used.tv_nsec;
 }
-/* What a process that waits 3 s may use of it: 10 ms in 10 s. */
-static const double idle_seconds = SANITIZED ? 0.05 : 0.003;
+/* What a process that waits 3 s may use of it: 10 ms a second. */
+static const double idle_seconds = SANITIZED ? 0.1 : 0.03;
 
 #endif
