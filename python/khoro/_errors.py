@@ -75,6 +75,8 @@ SUCCESS = 0
 IN_PROGRESS = 7
 for _result, _class in _CLASSES.items():
     _class.result = _result
+for _class in (Error, *_CLASSES.values()):
+    _class.__module__ = "khoro"  # where users find them, and what a traceback says
 
 
 def of_result(result: int, words: str) -> Error:

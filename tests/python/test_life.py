@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """How ranks meet and part, and what a user reads when something is wrong."""
+import pickle
 import signal
 import subprocess
 import sys
 import threading
 import time
+import traceback
 
 import numpy
 import pytest
@@ -122,6 +124,13 @@ def test_a_rank_that_dies_is_named():
                 print("survived:", error)
     """, check=False)
     assert "survived: " in done.stdout and "rank 1" in done.stdout
+
+
+def test_errors_say_where_they_are_from_and_can_be_passed_on():
+    for kind in (khoro.Error, khoro.Timeout, khoro.InvalidArgument, khoro.SystemFailure):
+        passed = pickle.loads(pickle.dumps(kind("words")))
+        assert type(passed) is kind and passed.result == kind.result
+        assert traceback.format_exception_only(kind, passed) == [f"khoro.{kind.__name__}: words\n"]
 
 
 def test_abort_frees_a_rank_that_waits():
