@@ -8,7 +8,6 @@ The backends take turns, so that what else the machine does meets both. Each lin
 the rounds of the slowest rank's time for a call, and their ratio.
 """
 import argparse
-import os
 import statistics
 import time
 
@@ -37,10 +36,6 @@ def seconds_per_call(group, tensor, calls):
 
 def main():
     options = arguments()
-    for ours, theirs in (("RANK", "KHORO_RANK"), ("WORLD_SIZE", "KHORO_SIZE")):
-        os.environ.setdefault(ours, os.environ[theirs])
-    os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
-    os.environ.setdefault("MASTER_PORT", "29533")
     torch.set_num_threads(1)
     dist.init_process_group("khoro")
     groups = {"khoro": dist.group.WORLD, "gloo": dist.new_group(backend="gloo")}

@@ -9,9 +9,6 @@ import tempfile
 import time
 from datetime import timedelta
 
-for theirs, ours in (("RANK", "KHORO_RANK"), ("WORLD_SIZE", "KHORO_SIZE")):
-    os.environ.setdefault(theirs, os.environ[ours])
-
 import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
