@@ -346,6 +346,18 @@ def errors():
                lambda: dist.all_reduce(torch.ones(3), group=group, async_op=True).wait())
     else:
         time.sleep(1.5)
+    # A deadline of a call's own is that of no other
+    group = dist.new_group()
+    dist.barrier(group, timeout=timedelta(seconds=2))
+    if RANK == 0:
+        time.sleep(3)
+    for _ in range(2):
+        dist.all_reduce(torch.ones(3), group=group)
+    if RANK != SIZE - 1:
+        raises(dist.DistBackendError, f"rank {SIZE - 1}|barrier|Timed out", dist.barrier, group,
+               timeout=SOON)
+    else:
+        time.sleep(1.5)
     # Arguments that are not good change nothing
     refused = khoro.InvalidArgument
     raises(refused, "sum", dist.all_reduce, torch.ones(3).to_sparse(), dist.ReduceOp.MAX)

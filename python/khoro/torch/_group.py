@@ -35,7 +35,7 @@ class Collectives:
     def __init__(self, store: Any, rank: int, size: int, timeout: timedelta, name: str) -> None:
         self._place, self._ranks = rank, size
         self._store = store
-        self._timeout = timeout
+        self._timeout = self._deadline = timeout  # of the group, and of the call
         self._title = f"group {name}"
         self._lock = threading.RLock()
         self._links: dict[tuple[int, bool], Link] = {}
@@ -89,10 +89,11 @@ class Collectives:
         _core.group_end()
 
     def _obey(self, opts: Any) -> None:
-        """The deadline of the call, where it has one of its own."""
-        timeout = opts.timeout
-        if timeout != _UNSET and timeout != self._timeout:
-            self.set_timeout(timeout)
+        """The deadline of the call: its own where it has one, else the group's."""
+        timeout = self._timeout if opts.timeout == _UNSET else opts.timeout
+        if timeout != self._deadline:
+            self._communicator.set_deadline(timeout.total_seconds())
+        self._deadline = timeout
 
     def _staged(self, tensor: Tensor) -> tuple[Tensor, Finish | None]:
         """Memory in a row for a tensor that a call writes, and how it comes back."""
@@ -115,7 +116,7 @@ class Collectives:
         dtype, op = NUMBERS.get(tensor.dtype), OPS.get(hash(opts.reduceOp))
         if (dtype is not None and op is not None and tensor.is_cpu and not opts.asyncOp
                 and self._coalesced is None and tensor.is_contiguous()
-                and opts.timeout == _UNSET):
+                and opts.timeout == _UNSET and self._deadline is self._timeout):
             address = tensor.data_ptr()
             try:
                 with self._lock:
@@ -368,7 +369,7 @@ class Collectives:
                           self._timeout if timeout is None else timeout, wait_all_ranks)
 
     def set_timeout(self, timeout: timedelta) -> None:
-        self._timeout = timeout
+        self._timeout = self._deadline = timeout
         self._communicator.set_deadline(timeout.total_seconds())
 
     _set_default_timeout = set_timeout
