@@ -53,6 +53,7 @@ def raises(kind, words, call, *arguments, **named):
     except kind as error:
         for word in words.split("|"):
             assert word in str(error), (word, str(error))
+        assert isinstance(error, khoro.Error) or isinstance(error.__cause__, khoro.Error)
         return
     raise AssertionError(f"{call} raised nothing")
 
@@ -252,6 +253,12 @@ def futures():
     future = dist.all_reduce(tensor, async_op=True).get_future()
     doubled = future.then(lambda done: done.value()[0] * 2)
     same(doubled.wait(), 2 * every(3).sum(0))
+    # Who has asked need not wait.
+    got = [torch.empty(3) for _ in range(SIZE)]
+    work = dist.all_gather(got, mine(3), async_op=True)
+    while not work.is_completed():
+        time.sleep(0.001)
+    same(torch.stack(got), every(3))
     # What is begun and forgotten goes on, and keeps its tensors.
     for _ in range(10):
         dist.all_reduce(torch.ones(50_000), async_op=True)

@@ -97,10 +97,14 @@ class Pending(dist.Work):
     block_current_stream = synchronize
 
     def is_completed(self) -> bool:
-        return self._inner.done()
+        if not self._inner.done():
+            return False
+        if self._inner.exception() is None:
+            self._settle()
+        return True
 
     def is_success(self) -> bool:
-        return self._inner.done() and self._inner.exception() is None
+        return self.is_completed() and self._inner.exception() is None
 
     def exception(self) -> Exception | None:
         error = self._inner.exception()
