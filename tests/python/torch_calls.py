@@ -393,10 +393,17 @@ def main():
         if RANK == 0:
             print(f"{call.__name__}: {time.monotonic() - begin:.1f} s", flush=True)
     dist.destroy_process_group()
-    dist.init_process_group("khoro", init_method=meeting + "2", timeout=timedelta(seconds=60),
-                            rank=RANK, world_size=SIZE)  # again
-    dist.barrier()
-    dist.destroy_process_group()
+    # Again, and beside another backend.
+    for number, (name, other) in enumerate((("khoro", "gloo"), ("gloo", "khoro")), 2):
+        dist.init_process_group(name, init_method=f"{meeting}{number}", rank=RANK, world_size=SIZE,
+                                timeout=timedelta(seconds=60))
+        beside = dist.new_group(backend=other)
+        assert dist.get_backend() == name and dist.get_backend(beside) == other
+        for group in (None, beside):
+            tensor = mine(3)
+            dist.all_reduce(tensor, group=group)
+            same(tensor, every(3).sum(0))
+        dist.destroy_process_group()
 
 
 if __name__ == "__main__" and SIZE > 1:

@@ -36,8 +36,8 @@ def check(tensor: Any) -> Tensor:
         raise InvalidArgument(f"a tensor of layout {tensor.layout}: Khoro takes dense ones; call "
                               "to_dense() first")
     if tensor.device.type != "cpu":
-        raise InvalidArgument(f"a tensor on {tensor.device}: this group is of the processor; name "
-                              'both in init_process_group("cpu:khoro,cuda:nccl")')
+        raise InvalidArgument(f"a tensor on {tensor.device}: this group is of the processor; pass a "
+                              'group for GPUs beside it: dist.new_group(backend="nccl")')
     return tensor
 
 
