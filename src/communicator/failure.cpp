@@ -70,7 +70,7 @@ void Communicator::overdue(std::size_t calls) noexcept {
            return fmt::format(
                "{} queued calls of rank {} were not done {} ms after a thread had begun to wait "
                "for them: they wait for other work on their streams; look at what that waits for, "
-               "or set a longer deadline with khoroCommSetDeadline",
+               "or set a longer deadline, by KHORO_DEADLINE or in the program",
                calls, rank(), limit.count());
          }));
 }

@@ -41,8 +41,8 @@ std::string called(const Cause& cause, const Peers& peers) {
 std::string_view advice(Code code) {
   switch (code) {
     case Code::timeout:
-      return "look at what that rank does instead, or set a longer deadline with "
-             "khoroCommSetDeadline";
+      return "look at what that rank does instead, or set a longer deadline, by KHORO_DEADLINE or "
+             "in the program";
     case Code::peer_died:
       return "look at the output of that process for why; this communicator is unusable: destroy "
              "it and restart the job, or make a new one without that rank";
@@ -317,8 +317,8 @@ Finding timed_out(const Peers& peers, const CallRecord& call, int waited_for,
       text += fmt::format(", and on rank {} {} was refused for its arguments", cause.culprit,
                           describe(refused->signature, refused->tag));
   text += fmt::format(
-      "; the call is {}; look at what {} instead, or set a longer deadline with "
-      "khoroCommSetDeadline",
+      "; the call is {}; look at what {} instead, or set a longer deadline, by KHORO_DEADLINE or "
+      "in the program",
       describe(call.signature, call.tag), missing.size() > 1 ? "these ranks do" : "that rank does");
   return {cause, text};
 }
