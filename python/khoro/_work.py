@@ -2,7 +2,6 @@
 """Work that goes on behind the caller's back."""
 from __future__ import annotations
 
-import asyncio
 import itertools
 import os
 import threading
@@ -76,6 +75,8 @@ class Work(Generic[Result]):
         callback(self)
 
     def __await__(self) -> Generator[Any, None, Result]:
+        import asyncio  # which takes longer to import than all else; who awaits has it
+
         loop = asyncio.get_running_loop()
         future = loop.create_future()
 

@@ -266,3 +266,4 @@ def test_it_is_imported_at_once():
                           capture_output=True)
     assert done.returncode == 0
     assert "numpy" not in done.stderr  # it is needed by what makes arrays alone
+    assert "asyncio" not in done.stderr
