@@ -16,7 +16,6 @@ constexpr int channels_in_use = 4;
 /// How many there is room for, if the limit allows it. Memory is sparse, so what is not opened
 /// costs nothing.
 constexpr int channels_with_room = 16;
-constexpr std::uint32_t least_slot_bytes = 4096;
 
 }  // namespace
 
@@ -30,6 +29,13 @@ const TransportRow& transport_of(const Settings& settings) {
   return *row;
 }
 
+void refuse_slots(std::uint64_t most, int ranks, const char* who, std::uint64_t needed) {
+  throw Error(Code::invalid_argument,
+              fmt::format("KHORO_BUFFER_BYTES={}: the channels of {} {} need {} at least; set "
+                          "more, or a lower KHORO_SLOTS",
+                          most, ranks, who, needed));
+}
+
 ChannelShape shape_of(const Settings& settings, int ranks) {
   // Over sockets both ends have slots, and a message costs system calls, so it may be longer.
   const bool sockets = transport_of(settings).uses_sockets;
@@ -37,17 +43,9 @@ ChannelShape shape_of(const Settings& settings, int ranks) {
   ChannelShape shape{static_cast<std::uint32_t>(settings.slots),
                      sockets ? 3 * slot_bytes : slot_bytes};
   shape.parts_bytes = shm::parts_bytes(ranks, shape.slots);
-  const auto most = static_cast<std::uint64_t>(settings.buffer_bytes);
-  const auto needed = [&] {
+  fit_slots(shape.slot_bytes, settings, ranks, "ranks", [&] {
     return shm::area_bytes(ranks, sockets ? 2 * channels_in_use : channels_in_use, shape);
-  };
-  while (needed() > most && shape.slot_bytes > least_slot_bytes)
-    shape.slot_bytes -= std::min(shape.slot_bytes - least_slot_bytes, std::uint32_t{4096});
-  if (needed() > most && ranks > 1)
-    throw Error(Code::invalid_argument,
-                fmt::format("KHORO_BUFFER_BYTES={}: the channels of {} ranks need {} at least; set "
-                            "more, or a lower KHORO_SLOTS",
-                            most, ranks, needed()));
+  });
   return shape;
 }
 

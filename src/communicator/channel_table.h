@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <utility>
@@ -13,6 +15,20 @@ namespace khoro {
 
 /// The transport of all ranks of a communicator, which is what they all set.
 const TransportRow& transport_of(const Settings& settings);
+
+[[noreturn]] void refuse_slots(std::uint64_t most, int ranks, const char* who,
+                               std::uint64_t needed);
+/// Narrows slots until what channels need, a function of their width, fits KHORO_BUFFER_BYTES.
+/// Throws invalid_argument if they cannot be so narrow; `who` have the channels, for words:
+/// "ranks".
+template <class Needed>
+void fit_slots(std::uint32_t& slot_bytes, const Settings& settings, int ranks, const char* who,
+               Needed needed) {
+  constexpr std::uint32_t least = 4096, step = 4096;
+  const auto most = static_cast<std::uint64_t>(settings.buffer_bytes);
+  while (needed() > most && slot_bytes > least) slot_bytes -= std::min(slot_bytes - least, step);
+  if (needed() > most && ranks > 1) refuse_slots(most, ranks, who, needed());
+}
 
 /// The shape of every channel of a communicator: as the settings say, but with narrower slots where
 /// the channels of `ranks` ranks would else hold more than KHORO_BUFFER_BYTES. Throws

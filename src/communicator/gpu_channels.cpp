@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "communicator/channel_table.h"
 #include "communicator/plan_table.h"
 
 namespace khoro {
@@ -18,12 +19,6 @@ namespace {
 /// From one rank to another: for the lanes of plans, and one for messages.
 constexpr int lanes_with_room = 4;
 constexpr int channels_with_room = lanes_with_room + 1;
-constexpr std::uint32_t least_slot_bytes = 4096;
-
-GpuPlaces places_of(const gpu::Layout& layout, int ranks) noexcept {
-  return {ranks, channels_with_room, GpuPlaces::to_page(layout.receiver_bytes()),
-          GpuPlaces::to_page(layout.sender_bytes())};
-}
 
 std::vector<std::span<std::byte>> places_in(const std::vector<GpuArea>& areas) {
   std::vector<std::span<std::byte>> all;
@@ -48,20 +43,14 @@ gpu::Layout gpu_layout_of(const Settings& settings, int ranks) {
   layout.slot_bytes = static_cast<std::uint32_t>(settings.slot_bytes);
   layout.flagged_bytes =
       std::min(static_cast<std::uint32_t>(settings.flagged_bytes), layout.slot_bytes);
-  const auto most = static_cast<std::uint64_t>(settings.buffer_bytes);
-  const auto needed = [&] { return places_of(layout, ranks).bytes(); };
-  while (needed() > most && layout.slot_bytes > least_slot_bytes)
-    layout.slot_bytes -= std::min(layout.slot_bytes - least_slot_bytes, std::uint32_t{4096});
-  if (needed() > most && ranks > 1)
-    throw Error(Code::invalid_argument,
-                fmt::format("KHORO_BUFFER_BYTES={}: the channels of {} GPUs need {} at least; set "
-                            "more, or a lower KHORO_SLOTS",
-                            most, ranks, needed()));
+  fit_slots(layout.slot_bytes, settings, ranks, "GPUs",
+            [&] { return gpu_places_of(layout, ranks).bytes(); });
   return layout;
 }
 
-GpuPlaces gpu_places_of(const Settings& settings, int ranks) {
-  return places_of(gpu_layout_of(settings, ranks), ranks);
+GpuPlaces gpu_places_of(const gpu::Layout& layout, int ranks) noexcept {
+  return {ranks, channels_with_room, GpuPlaces::to_page(layout.receiver_bytes()),
+          GpuPlaces::to_page(layout.sender_bytes())};
 }
 
 GpuChannels::GpuChannels(Parts parts)
@@ -81,23 +70,24 @@ std::string_view GpuChannels::transport_to(int peer) const noexcept {
   return reaches(peer) ? CudaIpc::name : Staging::name;
 }
 
+std::vector<int> GpuChannels::peers_by(std::string_view transport) const {
+  std::vector<int> peers;
+  for (int peer = 0; peer < parts_.places.ranks; ++peer)
+    if (peer != parts_.rank && transport_to(peer) == transport) peers.push_back(peer);
+  return peers;
+}
+
 std::string GpuChannels::transports() const {
   std::string names;
   for (const std::string_view name : {CudaIpc::name, Staging::name})
-    for (int peer = 0; peer < parts_.places.ranks; ++peer) {
-      if (peer == parts_.rank || transport_to(peer) != name) continue;
-      names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
-      break;
-    }
+    if (!peers_by(name).empty()) names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
   return names;
 }
 
 void GpuChannels::log_transports() const {
   if (!logs(LogLevel::info)) return;
   for (const std::string_view name : {CudaIpc::name, Staging::name}) {
-    std::vector<int> peers;
-    for (int peer = 0; peer < parts_.places.ranks; ++peer)
-      if (peer != parts_.rank && transport_to(peer) == name) peers.push_back(peer);
+    const std::vector<int> peers = peers_by(name);
     if (!peers.empty())
       log(LogLevel::info, "rank {}: on GPU {} at {}: {} to {} {}", parts_.rank, parts_.device,
           parts_.driver->facts(parts_.device).bus_id, name, peers.size() == 1 ? "rank" : "ranks",

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -47,7 +48,7 @@ class GpuArea {
 /// those of `ranks` ranks would else hold more than KHORO_BUFFER_BYTES. The same on all ranks.
 /// Throws invalid_argument if they cannot be so narrow.
 gpu::Layout gpu_layout_of(const Settings& settings, int ranks);
-GpuPlaces gpu_places_of(const Settings& settings, int ranks);
+GpuPlaces gpu_places_of(const gpu::Layout& layout, int ranks) noexcept;
 
 /// The ends of a rank's channels in memory of its GPU, by peer and index. Each is opened when it is
 /// first asked for, and kept. Two GPUs that reach each other's memory pass messages there, others
@@ -83,6 +84,7 @@ class GpuChannels final : public gpu::DeviceEnds {
   gpu::End* end(int peer, std::uint8_t index, bool sends);
   std::byte* place(int peer, int of, std::uint64_t offset, std::uint64_t bytes);
   int channel_of(std::uint8_t index) const;
+  std::vector<int> peers_by(std::string_view transport) const;
   bool reaches(int peer) const noexcept;
 
   Parts parts_;

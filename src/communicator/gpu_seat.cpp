@@ -35,7 +35,7 @@ GpuSeat::GpuSeat(int rank, int ranks, const Settings& settings)
       driver_(gpus_of_process(settings.memory)),
       device_(device_of(rank, settings, *driver_)),
       layout_(gpu_layout_of(settings, ranks)),
-      places_(gpu_places_of(settings, ranks)),
+      places_(gpu_places_of(layout_, ranks)),
       ipc_(std::make_unique<CudaIpc>(*driver_, device_, places_.bytes())),
       descriptor_(ipc_->descriptor()) {}
 
