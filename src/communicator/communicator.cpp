@@ -144,16 +144,8 @@ void Communicator::begin(Operation& operation, const Call& call) {
       begin_point_to_point(operation);
     else
       begin_collective(operation);
-  } catch (const Error& error) {
-    poison(cause_now(error.code(), rank()), worded([&] {
-             return fmt::format("{}: {}", describe(call.signature, call.tag), error.what());
-           }));
-    leave();
-    throw_cause();
-  } catch (const std::bad_alloc&) {
-    poison(cause_now(Code::out_of_memory, rank()), worded([&] {
-             return describe(call.signature, call.tag) + ": no memory left to prepare it";
-           }));
+  } catch (const std::exception&) {
+    poison_by_handled(call);
     leave();
     throw_cause();
   }

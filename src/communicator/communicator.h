@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "base/settings.h"
 #include "base/system.h"
 #include "communicator/call.h"
@@ -272,6 +273,10 @@ class Communicator {
   void fail(const Operation& operation, Status status, int peer) noexcept;
   void stop(Code code) noexcept;
   void poison(const Cause& cause, std::string message) noexcept;
+  /// Of this rank's own, in the call that began last.
+  void poison(const Error& error) noexcept;
+  /// Poisons by the exception that is being handled, because of which the call cannot be made.
+  void poison_by_handled(const Call& call);
   /// In the words of report.h.
   void poison(const Cause& cause) noexcept;
   void poison(Finding&& finding) noexcept { poison(finding.cause, std::move(finding.message)); }

@@ -62,6 +62,24 @@ void Communicator::poison(const Cause& cause) noexcept {
   poison(cause, worded([&] { return words(cause, -1, *peers_); }));
 }
 
+void Communicator::poison(const Error& error) noexcept {
+  poison(cause_now(error.code(), rank()), worded([&] { return std::string(error.what()); }));
+}
+
+void Communicator::poison_by_handled(const Call& call) {
+  try {
+    throw;
+  } catch (const Error& error) {
+    poison(cause_now(error.code(), rank()), worded([&] {
+             return fmt::format("{}: {}", describe(call.signature, call.tag), error.what());
+           }));
+  } catch (const std::bad_alloc&) {
+    poison(cause_now(Code::out_of_memory, rank()), worded([&] {
+             return describe(call.signature, call.tag) + ": no memory left to prepare it";
+           }));
+  }
+}
+
 void Communicator::stop(Code code) noexcept { poison(cause_now(code, rank())); }
 
 void Communicator::overdue(std::size_t calls) noexcept {
@@ -181,7 +199,7 @@ bool Communicator::examine(std::span<Operation* const> operations, Time now) noe
   try {
     return look(operations, now);
   } catch (const Error& error) {
-    poison(cause_now(error.code(), rank()), worded([&] { return std::string(error.what()); }));
+    poison(error);
     return false;
   } catch (const std::bad_alloc&) {
     poison(cause_now(Code::out_of_memory, rank()), "no memory");

@@ -67,13 +67,8 @@ void Communicator::launch(const GpuCalls& calls, DeviceStream* stream) {
     }
     launch_others(calls.others, on, stream == nullptr, current);
     gpu_->join(on);
-  } catch (const Error& error) {
-    poison(cause_now(error.code(), rank()), worded([&] {
-             return fmt::format("{}: {}", describe(current->signature), error.what());
-           }));
-  } catch (const std::bad_alloc&) {
-    poison(cause_now(Code::out_of_memory, rank()),
-           worded([&] { return describe(current->signature) + ": no memory left to prepare it"; }));
+  } catch (const std::exception&) {
+    poison_by_handled(*current);
   }
   if (stopped()) throw_cause();
 }
@@ -172,7 +167,7 @@ void Communicator::await_gpu() {
   try {
     gpu_->stream().synchronize();
   } catch (const Error& error) {
-    poison(cause_now(error.code(), rank()), worded([&] { return std::string(error.what()); }));
+    poison(error);
   }
   {
     const std::lock_guard lock(gpu_->mutex());
@@ -217,7 +212,7 @@ void Communicator::reap() noexcept {
         continue;
       }
     } catch (const Error& error) {
-      poison(cause_now(error.code(), rank()), worded([&] { return std::string(error.what()); }));
+      poison(error);
     }
     // It is said before the event is: a call that failed is told before it would count as done.
     const std::uint32_t failure = gpu_->report().failure;
@@ -247,7 +242,7 @@ void Communicator::look_at_gpu() noexcept {
         for (Operation& operation : flight.operations) begun.push_back(&operation);
     if (!begun.empty()) examine(begun, system_->now());
   } catch (const Error& error) {
-    poison(cause_now(error.code(), rank()), worded([&] { return std::string(error.what()); }));
+    poison(error);
   } catch (const std::bad_alloc&) {
     // The next look does it.
   }
