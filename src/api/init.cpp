@@ -113,6 +113,14 @@ struct Returning {
   ~Returning() { parent.give_back(); }
 };
 
+/// Gives rank r's handle to comms[r].
+void give_out(khoroComm_t* comms, std::vector<std::unique_ptr<Communicator>> communicators) {
+  khoro::NewHandles made;
+  for (auto& communicator : communicators)
+    made.add([&] { return handles().add(std::move(communicator), {}); });
+  made.give_out([comms](std::size_t i) { return comms + i; });
+}
+
 }  // namespace
 
 khoroResult_t khoroGetUniqueId(khoroUniqueId* id) {
@@ -208,10 +216,7 @@ khoroResult_t khoroCommInitAllHost(khoroComm_t* comms, int n) {
   return guard([&] {
     khoro::check_out(comms, "comms");
     check_ranks(n, 0);
-    khoro::NewHandles made;
-    for (auto& communicator : khoro::init_all_host(n))
-      made.add([&] { return handles().add(std::move(communicator), {}); });
-    made.give_out([comms](std::size_t i) { return comms + i; });
+    give_out(comms, khoro::init_all_host(n));
   });
 }
 
@@ -226,10 +231,7 @@ khoroResult_t khoroCommInitAll(khoroComm_t* comms, int n, const int* devices) {
         throw Error(Code::invalid_argument,
                     fmt::format("device {} of rank {}; GPUs count from 0", devices[rank], rank));
     }
-    khoro::NewHandles made;
-    for (auto& communicator : khoro::init_all(chosen))
-      made.add([&] { return handles().add(std::move(communicator), {}); });
-    made.give_out([comms](std::size_t i) { return comms + i; });
+    give_out(comms, khoro::init_all(chosen));
   });
 }
 
