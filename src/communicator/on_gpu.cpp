@@ -3,9 +3,6 @@
 // ended.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <functional>
-#include <iterator>
 #include <new>
 #include <utility>
 
@@ -75,51 +72,40 @@ void Communicator::launch(const GpuCalls& calls, DeviceStream* stream) {
 
 void Communicator::launch_others(const std::vector<Call>& calls, DeviceStream& on, bool awaited,
                                  const Call*& current) {
-  const auto is_message = [](const Call& call) { return call.signature.point_to_point(); };
-  const auto messages = std::count_if(calls.begin(), calls.end(), is_message);
-  const auto collectives = static_cast<std::ptrdiff_t>(calls.size()) - messages;
   thread_ = current_thread();
-  if (messages == 0) {
-    for (const Call& call : calls) {
-      current = &call;
-      Operation operation = begin_on_gpu(call);
-      if (call.signature.moves_nothing()) {
-        page_->finish(operation.number);
-        continue;
-      }
-      GpuSide::Flight& flight = gpu_->launch(*last_.plan->on_gpu, arguments_now(operation), on);
-      note(flight, {operation}, awaited);
-    }
-    return;
-  }
-  // All messages are one launch, and so is one collective with them. Several collectives follow
-  // each other, and messages may need others than those that they would come behind.
-  std::unique_ptr<gpu::FusedLaunch> fused = gpu_->fuse();
-  std::vector<Operation> together;
-  const bool all = collectives <= 1;
-  for (const bool first : {true, false})
-    for (const Call& call : calls) {
-      if (is_message(call) == first) continue;
-      current = &call;
-      if (!is_message(call) && !all) continue;
-      const Operation operation = begin_on_gpu(call);
-      if (is_message(call)) {
-        const bool sends = call.signature.kind == CallKind::send;
-        fused->add(gpu_->port(call.signature.peer, sends), arguments_now(operation));
-      } else if (call.signature.moves_nothing()) {
-        page_->finish(operation.number);
-        continue;
-      } else {
-        fused->add_wide(*last_.plan->on_gpu, arguments_now(operation));
-      }
+  std::vector<const Call*> collectives, messages;
+  for (const Call& call : calls)
+    (call.signature.point_to_point() ? messages : collectives).push_back(&call);
+  if (!messages.empty()) {
+    // All messages are one launch, and so is one collective with them. Several collectives follow
+    // each other, and messages may need others than those that they would come behind.
+    const bool all = collectives.size() <= 1;
+    std::unique_ptr<gpu::FusedLaunch> fused = gpu_->fuse();
+    std::vector<Operation> together;
+    for (const Call* call : all ? collectives : std::vector<const Call*>()) {
+      current = call;
+      const Operation operation = begin_on_gpu(*call);
+      if (call->signature.moves_nothing()) continue;
+      fused->add_wide(*last_.plan->on_gpu, arguments_now(operation));
       together.push_back(operation);
     }
-  note(all ? gpu_->launch(std::move(fused), on) : gpu_->launch_beside(std::move(fused)),
-       std::move(together), awaited);
-  if (all) return;
-  std::vector<Call> rest;
-  std::copy_if(calls.begin(), calls.end(), std::back_inserter(rest), std::not_fn(is_message));
-  launch_others(rest, on, awaited, current);
+    for (const Call* call : messages) {
+      current = call;
+      const Operation operation = begin_on_gpu(*call);
+      const bool sends = call->signature.kind == CallKind::send;
+      fused->add(gpu_->port(call->signature.peer, sends), arguments_now(operation));
+      together.push_back(operation);
+    }
+    note(all ? gpu_->launch(std::move(fused), on) : gpu_->launch_beside(std::move(fused)),
+         std::move(together), awaited);
+    if (all) return;
+  }
+  for (const Call* call : collectives) {
+    current = call;
+    const Operation operation = begin_on_gpu(*call);
+    if (call->signature.moves_nothing()) continue;
+    note(gpu_->launch(*last_.plan->on_gpu, arguments_now(operation), on), {operation}, awaited);
+  }
 }
 
 Operation Communicator::begin_on_gpu(const Call& call) {
@@ -137,6 +123,7 @@ Operation Communicator::begin_on_gpu(const Call& call) {
                    std::memory_order_relaxed);
   if (!signature.point_to_point()) {
     page_->begin(record_of(operation));
+    if (signature.moves_nothing()) page_->finish(operation.number);
     return operation;
   }
   operation.place = page_->begin_message({operation.number, signature, 0, thread_});
