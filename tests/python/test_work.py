@@ -83,14 +83,18 @@ def test_callbacks_and_coroutines():
 
 
 def test_its_failure_is_raised_by_who_asks():
+    begun = threading.Event()
+
     def body(comm):
         if comm.rank == 1:
+            assert begun.wait(LONG)  # a call that is made after a failure raises at once
             with pytest.raises(khoro.Mismatch):
                 comm.allreduce(numpy.ones(3))
                 comm.barrier()
             return
         work = comm.allreduce(numpy.ones(4), wait=False)
         behind = comm.barrier(wait=False)
+        begun.set()
         for each in (work, behind):
             with pytest.raises(khoro.Mismatch, match="rank 1"):
                 each.wait(LONG)
