@@ -36,7 +36,7 @@ TEST_CASE("slots of a few elements cut a call into many tiles with the same resu
     for (std::size_t bytes_of_a_chunk : {16, 100, 400}) {
       const auto widest = static_cast<std::size_t>(plan.widest_message);
       MemoryJob job(plan, {least_slots(algorithm), widest * bytes_of_a_chunk});
-      test::for_each_call(plan, {1, 129, 700},
+      test::for_each_call(plan, {1, 129, 400},
                           [&](const JobCall& call) { REQUIRE(job.run(call)); });
     }
   });
@@ -66,8 +66,7 @@ TEST_CASE("messages by reference give the same bits, in place and not", "[execut
       const std::size_t slot_bytes =
           bytes_of_a_chunk * std::size_t(std::max(plan.widest_message, 8));
       MemoryJob job(plan, {least_slots(algorithm), slot_bytes, true}, options);
-      test::for_each_call(plan, {1, 17, 1000},
-                          [&](const JobCall& call) { REQUIRE(job.run(call)); });
+      test::for_each_call(plan, {1, 17, 400}, [&](const JobCall& call) { REQUIRE(job.run(call)); });
     }
   });
 }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <random>
 
 #include "base/dtype.h"
@@ -14,13 +16,14 @@ inline void fill_elements(std::byte* data, std::size_t count, Dtype dtype,
   const std::size_t size = find(dtype)->bytes;
   const bool is_float = !find(dtype)->integer;
   for (std::size_t i = 0; i < count; ++i) {
-    std::byte* element = data + i * size;
-    for (std::size_t b = 0; b < size; ++b) element[b] = static_cast<std::byte>(random());
-    if (!is_float || random() % 16 == 0) continue;  // any bits: NaN, infinity, subnormals
-    const bool zero = random() % 16 == 0;
+    std::byte* const element = data + i * size;
+    const std::uint64_t bits = random(), odds = random();
+    std::memcpy(element, &bits, size);
+    if (!is_float || odds % 16 == 0) continue;  // any bits: NaN, infinity, subnormals
+    const bool zero = odds / 16 % 16 == 0;
     if (zero)
       for (std::size_t b = 0; b + 1 < size; ++b) element[b] = std::byte{0};
-    element[size - 1] = static_cast<std::byte>((zero ? 0 : 0x3f) | (random() & 1 ? 0x80 : 0));
+    element[size - 1] = static_cast<std::byte>((zero ? 0 : 0x3f) | (odds / 256 % 2 ? 0x80 : 0));
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -75,9 +76,10 @@ class JobBuffers {
   void spoil() { std::fill(memory_.begin(), memory_.end(), std::byte{0xee}); }
   /// Nothing but the output has changed. In place, output is part of input or input of output.
   bool rest_intact() const {
-    for (std::size_t i = 0; i < memory_.size(); ++i)
-      if ((i < out_ || i >= out_ + writable_) && memory_[i] != before_[i]) return false;
-    return true;
+    const auto same = [&](std::size_t first, std::size_t last) {
+      return std::memcmp(memory_.data() + first, before_.data() + first, last - first) == 0;
+    };
+    return same(0, out_) && same(out_ + writable_, memory_.size());
   }
 
  private:
@@ -93,7 +95,7 @@ class JobData {
  public:
   /// The plan outlives it.
   explicit JobData(const Plan& plan, Partials partials = Partials::dtype)
-      : plan_(plan), partials_(partials) {}
+      : plan_(plan), partials_(partials), signatures_(std::make_shared<Signatures>(plan)) {}
 
   /// Buffers are made in what the process of each rank shares, from now on.
   void share(std::vector<Arena*> arenas) { arenas_ = std::move(arenas); }
@@ -146,7 +148,7 @@ class JobData {
   bool right(const JobCall& call, std::size_t slot_bytes) {
     const Arithmetic arithmetic{call.dtype, call.reduction, partials_};
     const Grid grid = grid_of(plan_, arithmetic, call.count, slot_bytes);
-    Oracle oracle(plan_, arithmetic, grid, inputs_, factors());
+    Oracle oracle(plan_, signatures_, arithmetic, {&grid, 1}, inputs_, factors());
     for (int rank = 0; rank < plan_.collective.ranks; ++rank)
       if (!oracle.matches(rank, buffers(rank).output()) || !buffers(rank).rest_intact())
         return false;
@@ -156,6 +158,7 @@ class JobData {
  private:
   const Plan& plan_;
   Partials partials_;
+  std::shared_ptr<const Signatures> signatures_;
   std::vector<Arena*> arenas_;  // by rank; empty: none
   std::vector<JobBuffers> buffers_;
   std::vector<std::vector<std::byte>> inputs_;

@@ -82,9 +82,9 @@ class Oracle {
     if (node.rank >= 0) {
       const Grid::Piece piece = grid(node.rank).piece(Buffer::input, node.chunk, tile);
       const std::vector<std::byte>& input = inputs_[std::size_t(node.rank)];
-      result.reserve(piece.count);
+      result.resize(piece.count);
       for (std::size_t i = 0; i < piece.count; ++i)
-        result.push_back(scalar_.at(input.data() + (piece.first + i) * size_, Form::dtype));
+        result[i] = scalar_.at(input.data() + (piece.first + i) * size_, Form::dtype);
     } else {
       const auto ranks = static_cast<std::uint32_t>(plan_.collective.ranks);
       std::vector<const std::vector<Scalar>*> operands;
@@ -93,10 +93,10 @@ class Oracle {
       for (int rank : node.factors)
         factors.push_back(rank < 0 ? nullptr : &factors_.at(std::size_t(rank)));
       std::vector<Scalar> row(operands.size());
-      result.reserve(operands[0]->size());
-      for (std::size_t i = 0; i < operands[0]->size(); ++i) {
+      result.resize(operands[0]->size());
+      for (std::size_t i = 0; i < result.size(); ++i) {
         for (std::size_t k = 0; k < row.size(); ++k) row[k] = operands[k]->at(i);
-        result.push_back(scalar_.fold(node.form, row, node.scaled ? ranks : 0, factors));
+        result[i] = scalar_.fold(node.form, row, node.scaled ? ranks : 0, factors);
       }
     }
     return values_[{tree, tile}] = std::move(result);
