@@ -7,7 +7,6 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "base/hash.h"
 #include "executor/call_shape.h"
 
 namespace khoro {
@@ -44,7 +43,7 @@ void HostEngine::open(Ends& ends) {
   senders_.assign(ports, nullptr);
   receivers_.assign(ports, nullptr);
   limits_.assign(ports, 0);
-  salts_.assign(ports, 0);
+  local_.salts.assign(ports, 0);
   windows_.resize(ports);
   least_limit_ = ports == 0 ? limit_without_channels : UINT64_MAX;
   std::size_t sending = 0;
@@ -154,7 +153,7 @@ void HostEngine::reshape(const CallArguments& call) {
     for (Sender* sender : senders_)
       if (sender) sender->use_all_slots();
   local_blocks_ = blocks_ && blocks_->local;
-  if (local_blocks_) take_local_blocks();
+  if (local_blocks_) local_.take(image_, *blocks_, grid_);
 }
 
 /// Bytes of the longest message of the call if it were not cut into tiles, about.
@@ -166,26 +165,6 @@ std::uint64_t HostEngine::longest_message() const noexcept {
   const auto parts = static_cast<std::size_t>(std::max(image_.chunks / collective_.blocks(), 1));
   const auto widest = static_cast<std::size_t>(std::max(image_.widest_message, 1));
   return (longest / parts + (longest % parts != 0)) * widest << shift_[0];
-}
-
-/// Of each block that goes through a channel both ends know the length, and see if they agree.
-void HostEngine::take_local_blocks() {
-  const auto block_through = [&](const Port& port) -> const Block& {
-    return block_of(port.sends ? blocks_->input : blocks_->output, port.peer);
-  };
-  for (std::size_t i = 0; i < salts_.size(); ++i)
-    salts_[i] = static_cast<std::uint32_t>(mix(block_through(image_.ports[i]).count));
-  tiles_of_stage_.resize(image_.stages.size());
-  std::size_t first = 0;  // of the step
-  std::uint64_t tiles = tiles_;
-  for (std::size_t i = 0; i < image_.stages.size(); ++i) {
-    const Stage& stage = image_.stages[i];
-    if (stage.has_channel())
-      tiles = grid_.tiles_of(block_through(image_.ports[image_.port_of_stage[i]]));
-    if (!(stage.flags & Stage::ends)) continue;
-    for (; first <= i; ++first) tiles_of_stage_[first] = tiles;
-    tiles = tiles_;
-  }
 }
 
 void HostEngine::look_up(Known& known, Buffer buffer, std::int32_t chunk,

@@ -7,6 +7,7 @@
 #include "device/fold.h"
 #include "executor/execution.h"
 #include "executor/lane_state.h"
+#include "executor/local_blocks.h"
 #include "executor/scratch.h"
 
 namespace khoro {
@@ -31,10 +32,10 @@ class HostEngine {
   std::uint32_t port_of(std::uint32_t stage) const noexcept { return image_.port_of_stage[stage]; }
   std::uint64_t tiles() const noexcept { return tiles_; }
   std::uint32_t ranks() const noexcept { return static_cast<std::uint32_t>(collective_.ranks); }
-  std::uint32_t digest(std::uint32_t port) const noexcept { return digest_ ^ salts_[port]; }
+  std::uint32_t digest(std::uint32_t port) const noexcept { return digest_ ^ local_.salts[port]; }
   /// Where blocks are local, both ends of a channel know when they are through with theirs.
   bool skips(std::uint32_t stage, std::uint64_t tile) const noexcept {
-    return local_blocks_ && tile >= tiles_of_stage_[stage];
+    return local_blocks_ && tile >= local_.tiles_of_stage[stage];
   }
   void fail(Status status) noexcept { status_ = status; }
   Status status() const noexcept { return status_; }
@@ -151,7 +152,6 @@ class HostEngine {
   bool has_whole_pages(const Window& window) const noexcept;
   void reshape(const CallArguments& call);
   std::uint64_t longest_message() const noexcept;
-  void take_local_blocks();
   void drop_returned_loans() noexcept;
   bool has_room_for_loan() noexcept {
     if (loan_count_ >= most_loans_) drop_returned_loans();
@@ -176,8 +176,7 @@ class HostEngine {
   std::vector<Receiver*> receivers_;  // by port; null where the port sends
   std::vector<Sender*> queueing_;     // those of which messages may wait in this process
   std::vector<std::uint64_t> limits_;
-  std::vector<std::uint8_t> lands_;   // by stage
-  std::vector<std::uint32_t> salts_;  // of the digests; 0 but where blocks are local
+  std::vector<std::uint8_t> lands_;  // by stage
   std::vector<Windows> windows_;
   std::vector<int> tokens_;
   std::uint64_t least_limit_ = 0;
@@ -204,7 +203,7 @@ class HostEngine {
   Grid grid_;
   std::uint64_t tiles_ = 0;
   bool local_blocks_ = false;
-  std::vector<std::uint64_t> tiles_of_stage_;  // where blocks are local: of its step
+  LocalBlocks local_;  // salts are 0 but where blocks are local
   unsigned shift_[2] = {0, 0};
   Form carry_form_ = Form::dtype;
   Fold fold_ = nullptr;
