@@ -235,12 +235,14 @@ class Communicator {
   /// Gives it its number, and says on the rank's page that it has begun.
   Operation begin_on_gpu(const Call& call);
   /// Of the call that begin_on_gpu() was last given.
-  CallArguments arguments_now(const Operation& operation);
+  CallArguments arguments_now(Operation& operation);
   void note(GpuSide::Flight& flight, std::vector<Operation> operations, bool awaited);
   void run_on_gpu(const Call& call);
   void make_room();
   /// Lets go of calls on the GPU that have ended.
   void reap() noexcept;
+  /// Fails because a kernel has: as the call that it was in.
+  void fail_on_gpu(const gpu::Report& report) noexcept;
   void look_at_gpu() noexcept;
   void drain_gpu() noexcept;
   [[noreturn]] void refuse_buffers(const Call& call);

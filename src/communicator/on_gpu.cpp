@@ -84,14 +84,14 @@ void Communicator::launch_others(const std::vector<Call>& calls, DeviceStream& o
     std::vector<Operation> together;
     for (const Call* call : all ? collectives : std::vector<const Call*>()) {
       current = call;
-      const Operation operation = begin_on_gpu(*call);
+      Operation operation = begin_on_gpu(*call);
       if (call->signature.moves_nothing()) continue;
       fused->add_wide(*last_.plan->on_gpu, arguments_now(operation));
       together.push_back(operation);
     }
     for (const Call* call : messages) {
       current = call;
-      const Operation operation = begin_on_gpu(*call);
+      Operation operation = begin_on_gpu(*call);
       const bool sends = call->signature.kind == CallKind::send;
       fused->add(gpu_->port(call->signature.peer, sends), arguments_now(operation));
       together.push_back(operation);
@@ -102,9 +102,10 @@ void Communicator::launch_others(const std::vector<Call>& calls, DeviceStream& o
   }
   for (const Call* call : collectives) {
     current = call;
-    const Operation operation = begin_on_gpu(*call);
+    Operation operation = begin_on_gpu(*call);
     if (call->signature.moves_nothing()) continue;
-    note(gpu_->launch(*last_.plan->on_gpu, arguments_now(operation), on), {operation}, awaited);
+    const CallArguments arguments = arguments_now(operation);
+    note(gpu_->launch(*last_.plan->on_gpu, arguments, on), {operation}, awaited);
   }
 }
 
@@ -131,13 +132,14 @@ Operation Communicator::begin_on_gpu(const Call& call) {
   return operation;
 }
 
-CallArguments Communicator::arguments_now(const Operation& operation) {
+CallArguments Communicator::arguments_now(Operation& operation) {
   const Signature& signature = operation.call.signature;
   const std::uint64_t base =
       signature.point_to_point()
           ? digest_base(port_numbers(signature.peer, signature.kind == CallKind::send), signature)
           : last_.digest_base;
-  return arguments_of(operation, digest(base, operation.number));
+  operation.digest = digest(base, operation.number);
+  return arguments_of(operation, operation.digest);
 }
 
 void Communicator::note(GpuSide::Flight& flight, std::vector<Operation> operations, bool awaited) {
@@ -202,10 +204,9 @@ void Communicator::reap() noexcept {
       poison(error);
     }
     // It is said before the event is: a call that failed is told before it would count as done.
-    const std::uint32_t failure = gpu_->report().failure;
+    const gpu::Report report = gpu_->report();
+    if (report.failure != 0 && !stopped() && !hear()) fail_on_gpu(report);
     for (const Operation& operation : flight->operations) {
-      if (failure != 0 && !stopped() && !hear())
-        fail(operation, static_cast<Status>(failure - 1), waited_for(operation));
       if (operation.call.signature.point_to_point())
         page_->finish_message(operation.place, 0);
       else
@@ -214,6 +215,16 @@ void Communicator::reap() noexcept {
     flight = gpu_->land(flight);
   }
   if (flights.empty()) under_way_.store(idle, std::memory_order_release);
+}
+
+void Communicator::fail_on_gpu(const gpu::Report& report) noexcept {
+  const Operation* failed = nullptr;
+  for (const GpuSide::Flight& flight : gpu_->flights())
+    for (const Operation& operation : flight.operations)
+      if (failed == nullptr || operation.digest == report.digest) failed = &operation;
+  if (failed == nullptr) return;
+  fail(*failed, static_cast<Status>(report.failure - 1),
+       report.peer > 0 ? static_cast<int>(report.peer) - 1 : waited_for(*failed));
 }
 
 void Communicator::look_at_gpu() noexcept {

@@ -19,9 +19,10 @@ struct Operation {
   /// Null: a message with a tag, or nothing to move, and nothing to wait for but ranks that are
   /// many calls behind.
   Execution* execution = nullptr;
-  bool on_gpu = false;  // then a stream holds it
-  std::uint64_t place;  // of a message's record
-  Receipt receipt;      // of a receive with a tag
+  bool on_gpu = false;       // then a stream holds it
+  std::uint32_t digest = 0;  // of a call on a GPU
+  std::uint64_t place;       // of a message's record
+  Receipt receipt;           // of a receive with a tag
 
   // Of the waiting.
   bool waits = false;  // it has been seen to wait, and only then the times below are set

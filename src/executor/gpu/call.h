@@ -49,6 +49,9 @@ struct Program {
 struct Report {
   std::uint32_t failure = 0;  // 1 more than the Status of a lane that failed; 0: none has
   std::uint32_t stopped = 0;  // not 0: a lane ended because the host, or a failure, wanted it
+  // Of a lane that failed.
+  std::uint32_t digest = 0;  // of the call
+  std::uint32_t peer = 0;    // 1 more than whose message it was; 0: nobody's
 };
 
 /// A call of a program.

@@ -60,7 +60,10 @@ ControlPage::~ControlPage() {
 void ControlPage::stop() noexcept { khoro::publish(here_->stop, 1u); }
 
 Report ControlPage::report() const noexcept {
-  return {khoro::observe(here_->report.failure), khoro::observe(here_->report.stopped)};
+  // In this order: pairs with run_lane().
+  const std::uint32_t failure = khoro::observe(here_->report.failure);
+  return {failure, khoro::observe(here_->report.stopped), khoro::observe(here_->report.digest),
+          khoro::observe(here_->report.peer)};
 }
 
 std::byte* DeviceScratch::at_least(std::uint64_t bytes) {

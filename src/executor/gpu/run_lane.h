@@ -84,10 +84,16 @@ KHORO_HD bool run_lane(const Team& team, const Call& call, std::uint32_t number,
   if (progress == Progress::done) return true;
   if (team.rank() != 0) return false;
   // Apart, so that what ends because of a failure does not hide it.
-  if (progress == Progress::failed)
-    publish_alone(call.report->failure, 1 + static_cast<std::uint32_t>(block.engine.status()));
-  else
+  if (progress != Progress::failed) {
     publish_alone(call.report->stopped, 1u);
+    return false;
+  }
+  publish_alone(call.report->digest, call.digest);
+  const Stage& stage = block.engine.stage(block.lane.stage);
+  if (stage.has_channel())
+    publish_alone(call.report->peer, 1 + static_cast<std::uint32_t>(stage.peer()));
+  // Pairs with ControlPage::report().
+  khoro::publish(call.report->failure, 1 + static_cast<std::uint32_t>(block.engine.status()));
   return false;
 }
 
