@@ -5,9 +5,10 @@
  * host, cuda or virtual. On GPUs each rank has one (KHORO_DEVICE; else they are dealt out in turn),
  * and buffers of calls are memory that its kernels reach; anything else is khoroInvalidArgument. A
  * call takes a stream of that GPU, which orders it as it orders kernels, and returns once it is
- * queued; stream NULL blocks, as on hosts. A call with a stream of the host is khoroInvalidUsage,
- * and so are, so far, calls with V, tags, and reductions that are functions. What fails later is
- * told by khoroCommGetAsyncError, within 2 s, and kernels that wait end.
+ * queued; stream NULL blocks, as on hosts. Counts and displacements of calls with V are arrays of
+ * the host, which the caller has back then. A call with a stream of the host is khoroInvalidUsage,
+ * and so are, so far, tags, and reductions that are functions. What fails later is told by
+ * khoroCommGetAsyncError, within 2 s, and kernels that wait end.
  *
  * Virtual GPUs are threads and memory of the host, for machines that have no other ones:
  * KHORO_VIRTUAL_GPUS says how many a process sees, and KHORO_TOPO_FILE what machine they are in.

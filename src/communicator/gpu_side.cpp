@@ -82,6 +82,11 @@ GpuSide::Flight& GpuSide::fly(DeviceStream& stream, Queue queue) {
 
 GpuSide::Flight& GpuSide::launch(gpu::DeviceExecution& program, const CallArguments& arguments,
                                  DeviceStream& stream) {
+  if (arguments.blocks) {
+    std::unique_ptr<gpu::FusedLaunch> calls = fuse();
+    calls->add_wide(program, arguments);
+    return launch(std::move(calls), stream);
+  }
   return fly(stream, [&](Flight&) { program.launch(arguments, stream); });
 }
 

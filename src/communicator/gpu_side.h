@@ -60,7 +60,7 @@ class GpuSide {
   struct Flight {
     std::vector<Operation> operations;
     std::shared_ptr<DeviceEvent> begun, ended;
-    std::unique_ptr<gpu::FusedLaunch> fused;  // null: of one call
+    std::unique_ptr<gpu::FusedLaunch> fused;  // null: nothing is copied for it
     bool awaited = false;                     // by a thread
   };
   /// Guards the flights, and what the thread that makes calls and the one that looks after them

@@ -29,8 +29,6 @@ void Communicator::check_on_gpu(const Call& call) const {
                 fmt::format("{} on GPUs: {}", describe(signature, call.tag), why));
   };
   if (call.tag != 0) refuse("messages have no tags there; use khoroSend and khoroRecv");
-  if (call.blocks)
-    refuse("blocks have equal lengths there; use the call without V, or sends and receives");
   if (signature.reduction == Reduction::user)
     refuse("kernels call no function of the caller; use a reduction of khoroRedOp_t");
 }
@@ -144,11 +142,8 @@ CallArguments Communicator::arguments_now(Operation& operation) {
 
 void Communicator::note(GpuSide::Flight& flight, std::vector<Operation> operations, bool awaited) {
   flight.operations = std::move(operations);
-  // What the calls borrowed is not looked at any more.
-  for (Operation& operation : flight.operations) {
-    operation.call.blocks = nullptr;
-    operation.call.own = nullptr;
-  }
+  // What the calls borrowed is not looked at any more; of blocks reports name the lengths.
+  for (Operation& operation : flight.operations) operation.call.own = nullptr;
   flight.awaited = awaited;
 }
 

@@ -60,6 +60,9 @@ struct Call {
   Program program;
   Cuts cuts;
   std::uint64_t tiles = 0;
+  // Where a rank knows its own blocks alone, else null: see LocalBlocks.
+  const std::uint64_t* tiles_of_stage = nullptr;
+  const std::uint32_t* salts = nullptr;
   std::byte* input = nullptr;
   std::byte* output = nullptr;
   std::byte* scratch = nullptr;

@@ -35,6 +35,11 @@ void check_resident(const Driver& driver, int device, const Kernel& kernel, std:
                           neighbours, driver.facts(device).name, resident));
 }
 
+bool any(const std::vector<Block>& blocks) {
+  return std::any_of(blocks.begin(), blocks.end(),
+                     [](const Block& block) { return block.count > 0; });
+}
+
 }  // namespace
 
 ControlPage::ControlPage(Driver& driver, int device) {
@@ -112,23 +117,33 @@ std::byte* DeviceExecution::in_kernels(const void* buffer, const char* name) con
   }
 }
 
-std::optional<Call> DeviceExecution::prepare(const CallArguments& call) {
-  if (call.reduction == Reduction::user || call.blocks)
-    throw Error(Code::invalid_usage,
-                "kernels run neither functions of callers nor blocks of unequal lengths");
+std::optional<Call> DeviceExecution::prepare(const CallArguments& call, PlacedBlocks* blocks) {
+  if (call.reduction == Reduction::user)
+    throw Error(Code::invalid_usage, "kernels run no functions of callers");
+  if (call.blocks && !blocks)
+    throw Error(Code::invalid_usage, "blocks of unequal lengths need a launch that copies them");
   const CallShape shape =
       shape_of(image_, collective_, call, seat_.partials, seat_.ends.layout().slot_bytes);
   if (shape.grid.tiles() == 0 && !seat_.passes_empty) return std::nullopt;
   CallMemory memory;
-  memory.input = in_kernels(call.buffers.input, "send");
-  memory.output = in_kernels(call.buffers.output, "receive");
-  memory.scratch = seat_.scratch.at_least(shape.scratch_stride *
-                                          static_cast<std::uint64_t>(image_.scratch_chunks));
+  if (!call.blocks || any(call.blocks->input))
+    memory.input = in_kernels(call.buffers.input, "send");
+  if (!call.blocks || any(call.blocks->output))
+    memory.output = in_kernels(call.buffers.output, "receive");
+  const std::uint64_t partials =
+      shape.scratch_stride * static_cast<std::uint64_t>(image_.scratch_chunks);
+  if (call.blocks) blocks->table = BlockTable(image_, *call.blocks, shape.grid);
+  memory.scratch =
+      seat_.scratch.at_least(partials + (call.blocks ? blocks->table.bytes().size() : 0));
   memory.weights = layout_.weights(there_);
   memory.stop = seat_.control.stop_in_kernels();
   memory.report = seat_.control.report_in_kernels();
   Call asked = make_call(program_, shape, call, seat_.partials, memory);
   asked.tiles = std::max<std::uint64_t>(asked.tiles, 1);
+  if (call.blocks) {
+    blocks->table.place(asked, memory.scratch + partials);  // whose strides are lines
+    blocks->at = seat_.scratch.address() + partials;
+  }
   return asked;
 }
 
@@ -151,7 +166,7 @@ void FusedLaunch::note(const DeviceExecution& program) noexcept {
 }
 
 void FusedLaunch::add_wide(DeviceExecution& program, const CallArguments& call) {
-  const std::optional<Call> asked = program.prepare(call);
+  const std::optional<Call> asked = program.prepare(call, &blocks_);
   if (!asked) return;
   note(program);
   wide_ = *asked;
@@ -176,6 +191,9 @@ void FusedLaunch::launch(DeviceStream& stream) {
     beside_.insert(beside_.end(), part.calls.begin(), part.calls.end());
   }
   check_resident(driver_, device_, *kernel_, blocks, neighbours_, block_bytes_);
+  // One collective of a rank follows the other, and so do copies of their blocks to one place.
+  const std::span<const std::byte> table = blocks_.table.bytes();
+  if (!table.empty()) stream.copy(blocks_.at, address_of(table.data()), table.size());
   const std::uint64_t bytes = beside_.size() * sizeof(Call);
   if (bytes > 0) {
     if (!memory_ || memory_->bytes() < bytes) memory_ = driver_.allocate(device_, 2 * bytes);
@@ -194,6 +212,7 @@ void FusedLaunch::launch(DeviceStream& stream) {
 
 void FusedLaunch::clear() noexcept {
   wide_ = Call();
+  blocks_ = {};
   parts_.clear();
   beside_.clear();
   block_bytes_ = 0;

@@ -9,6 +9,7 @@
 
 #include "device/driver.h"
 #include "executor/execution.h"
+#include "executor/gpu/block_table.h"
 #include "executor/gpu/program.h"
 
 namespace khoro::gpu {
@@ -50,6 +51,8 @@ class DeviceScratch {
   /// So many bytes at least, as kernels see them. What was there before stays until this is
   /// destroyed, for calls that are queued. Throws `Error`.
   std::byte* at_least(std::uint64_t bytes);
+  /// Where that is for streams. Precondition: it was some bytes.
+  DeviceAddress address() const noexcept { return memory_.back()->address(); }
 
  private:
   Driver& driver_;
@@ -107,13 +110,19 @@ class DeviceExecution {
   /// done in the order in which they are queued, on whatever streams, which is for the caller to
   /// see to. It may block when it is the first that needs so much scratch. Throws `Error`:
   /// invalid_argument for memory that the device does not reach, invalid_usage for a call that no
-  /// kernel can run.
+  /// kernel can run. Calls of unequal blocks, which are copied, are for FusedLaunch.
   void launch(const CallArguments& call, DeviceStream& stream);
 
  private:
   friend class FusedLaunch;
-  /// The call as kernels take it; nothing if there is nothing to do.
-  std::optional<Call> prepare(const CallArguments& call);
+  /// Unequal blocks, and where they are to be when the call begins.
+  struct PlacedBlocks {
+    BlockTable table;
+    DeviceAddress at = 0;
+  };
+  /// The call as kernels take it; nothing if there is nothing to do. `blocks` is null where it must
+  /// have equal ones.
+  std::optional<Call> prepare(const CallArguments& call, PlacedBlocks* blocks = nullptr);
   void write();
   std::byte* in_kernels(const void* buffer, const char* name) const;
 
@@ -152,7 +161,8 @@ class FusedLaunch {
 
   Driver& driver_;
   int device_;
-  Call wide_;  // without a lane if there is none
+  Call wide_;                             // without a lane if there is none
+  DeviceExecution::PlacedBlocks blocks_;  // of that one
   std::vector<Part> parts_;
   const Kernel* kernel_ = nullptr;
   std::uint32_t block_bytes_ = 0;

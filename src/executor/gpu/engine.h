@@ -26,8 +26,12 @@ class Engine {
   }
   KHORO_HD std::uint64_t tiles() const noexcept { return call_.tiles; }
   KHORO_HD std::uint32_t ranks() const noexcept { return program().ranks; }
-  KHORO_HD std::uint32_t digest(std::uint32_t) const noexcept { return call_.digest; }
-  KHORO_HD bool skips(std::uint32_t, std::uint64_t) const noexcept { return false; }
+  KHORO_HD std::uint32_t digest(std::uint32_t port) const noexcept {
+    return call_.salts == nullptr ? call_.digest : call_.digest ^ call_.salts[port];
+  }
+  KHORO_HD bool skips(std::uint32_t stage, std::uint64_t tile) const noexcept {
+    return call_.tiles_of_stage != nullptr && tile >= call_.tiles_of_stage[stage];
+  }
   KHORO_HD void fail(Status status) noexcept { status_ = status; }
   KHORO_HD Status status() const noexcept { return status_; }
   /// Whether the host wants the kernel to end, or a lane of the rank has failed.
@@ -81,14 +85,15 @@ class Engine {
   KHORO_HD void aim(std::uint32_t, std::byte*, std::uint64_t) noexcept {}
   KHORO_HD Observed observe(std::uint32_t port) noexcept {
     End& from = end(port);
-    const Arrival arrival = look_at(from, call_.digest);
+    const std::uint32_t expected = digest(port);
+    const Arrival arrival = look_at(from, expected);
     if (arrival != Arrival::there) return {status_of(arrival), nullptr};
     if (from.flagged) {
       staging_.take(from);
       if (from.room == nullptr) from.room = from.body(from.number + 1);
       ++arriving_;
     }
-    message_.head = {call_.digest, from.bytes, from.form};
+    message_.head = {expected, from.bytes, from.form};
     message_.data = from.bytes > 0 ? from.room : nullptr;
     return {Status::ok, &message_};
   }

@@ -51,8 +51,8 @@ struct CallMemory {
   Report* report = nullptr;
 };
 
-/// A call of a program whose blocks are equally long. `arguments.buffers` are not looked at, and
-/// the factor of Reduction::premul is copied.
+/// A call of a program. `arguments.buffers` are not looked at, and the factor of Reduction::premul
+/// is copied. Where the kernel finds unequal blocks is for BlockTable::place() to say.
 Call make_call(const Program& program, const CallShape& shape, const CallArguments& arguments,
                Partials partials, const CallMemory& memory) noexcept;
 
