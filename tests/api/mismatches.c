@@ -4,7 +4,8 @@
  * in words that name who called what; nothing may hang, and nothing wrong be called success.
  *
  * usage: mismatches [--all] [CASE]    without --all, a selection that still holds every way and
- * rank count; CASE is part of the name of the only cases to run
+ * rank count; CASE is part of the name of the only cases to run. With KHORO_MEMORY=virtual ranks
+ * are on GPUs.
  */
 #include "mismatch_block_cases.h"
 #include "mismatch_cases.h"
@@ -53,11 +54,33 @@ static void meet(int which) {
   while (__atomic_load_n(&story->arrived[which], __ATOMIC_ACQUIRE) < job->ranks) sleep_ms(1);
 }
 
+/* Zeros where calls of the communicator may have them. */
+static void* take_memory(khoroComm_t comm, size_t bytes) {
+  khoroMemory_t kind;
+  int device;
+  void* memory = NULL;
+  OK(khoroCommDevice(comm, &kind, &device));
+  if (kind == khoroMemoryHost)
+    memory = calloc(1, bytes);
+  else
+    OK(khoroDeviceAlloc(&memory, bytes, kind, device));
+  CHECK(memory);
+  return memory;
+}
+
+static void give_back(khoroComm_t comm, void* memory) {
+  khoroMemory_t kind;
+  OK(khoroCommDevice(comm, &kind, NULL));
+  if (kind == khoroMemoryHost)
+    free(memory);
+  else
+    OK(khoroDeviceFree(memory));
+}
+
 static khoroResult_t make_calls(khoroComm_t* comms, int rank, khoroComm_t* last) {
   const size_t bytes = (size_t)most_elements * 8 * most_ranks;
-  char *in = calloc(1, bytes), *out = calloc(1, bytes);
+  char *in = take_memory(comms[0], bytes), *out = take_memory(comms[0], bytes);
   khoroResult_t result = khoroSuccess;
-  CHECK(in && out);
   if (job->grouped) OK(khoroGroupStart());
   for (int i = 0; i < job->calls[rank] && result == khoroSuccess; ++i) {
     const struct call* call = &job->script[rank][i];
@@ -69,8 +92,8 @@ static khoroResult_t make_calls(khoroComm_t* comms, int rank, khoroComm_t* last)
     }
   }
   if (job->grouped) result = khoroGroupEnd();
-  free(in);
-  free(out);
+  give_back(comms[0], in);
+  give_back(comms[0], out);
   return result;
 }
 
@@ -138,11 +161,10 @@ static void call_rightly(khoroComm_t comm, int rank) {
 }
 
 static void play_rank(khoroComm_t* comms, int rank) {
-  for (int i = 0; i < job->warm_calls; ++i) {
-    float one = 1, sum = 0;
-    OK(khoroAllReduce(&one, &sum, 1, khoroFloat32, khoroSum, comms[0], NULL));
-    CHECK(sum == (float)job->ranks);
-  }
+  float* warm = take_memory(comms[0], sizeof *warm);
+  for (int i = 0; i < job->warm_calls; ++i)
+    OK(khoroAllReduce(warm, warm, 1, khoroFloat32, khoroSum, comms[0], NULL));
+  give_back(comms[0], warm);
   if (job->expectation != succeeds)
     call_wrongly(comms, rank);
   else if (job->late)
@@ -166,7 +188,9 @@ static void play_as_threads(void) {
   khoroComm_t made[2][most_ranks];
   struct thread_self selves[most_ranks];
   pthread_t threads[most_ranks];
-  for (int i = 0; i < job->communicators; ++i) OK(khoroCommInitAllHost(made[i], job->ranks));
+  for (int i = 0; i < job->communicators; ++i)
+    OK(getenv("KHORO_MEMORY") ? khoroCommInitAll(made[i], job->ranks, NULL)
+                              : khoroCommInitAllHost(made[i], job->ranks));
   for (int r = 0; r < job->ranks; ++r) {
     selves[r].rank = r;
     for (int i = 0; i < job->communicators; ++i) selves[r].comms[i] = made[i][r];
