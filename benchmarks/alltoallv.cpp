@@ -39,7 +39,6 @@ khoroResult_t exchange_blocks(const Call& call) {
 
 constexpr Collective alltoallv{
     .program = "alltoallv_perf",
-    .on_gpus = false,
     .extent =
         [](std::size_t elements, int ranks) {
           const std::size_t unit = elements / all_units(ranks);

@@ -50,7 +50,6 @@ struct Collective {
   bool in_place = true;             // may be called in place
   bool moves_data = true;           // else it has one row, and no rank may leave before all came
   bool groups = true;               // several calls may be one group
-  bool on_gpus = true;              // can be called on memory of GPUs
   bool powers_of_two_only = false;  // with other numbers of ranks there is nothing to measure
   /// From the size that a row names, in elements, and the number of ranks.
   Extent (*extent)(std::size_t elements, int ranks);

@@ -128,8 +128,6 @@ bool Measurement::run() {
 std::string Measurement::why_skipped() const {
   if (collective_.powers_of_two_only && (ranks_ & (ranks_ - 1)) != 0)
     return fmt::format("nRanks {} is not a power of 2, skipping", ranks_);
-  if (!collective_.on_gpus && subject_.gpu())
-    return fmt::format("{} has no calls on GPUs, skipping", collective_.program);
   return {};
 }
 
