@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The main of every test program: Catch2's, and an argument that names one seed.
+// The main of every test program: Catch2's, and arguments that name seeds.
 #define CATCH_CONFIG_RUNNER
 #include "support/seeds.h"
 
@@ -12,9 +12,13 @@ namespace command_line = Catch::clara;
 
 int main(int argc, char** argv) {
   Catch::Session session;
-  const auto set = [](std::uint64_t seed) { khoro::test::only_seed = seed; };
-  session.cli(session.cli() | command_line::Opt(set, "seed")["--seed"](
-                                  "play this seed alone, where a test plays many"));
+  const auto play_from = [](std::uint64_t seed) { khoro::test::first_seed = seed; };
+  const auto play_many = [](std::uint64_t count) { khoro::test::seed_count = count; };
+  session.cli(session.cli() |
+              command_line::Opt(play_from,
+                                "seed")["--seed"]("play this seed alone, where a test plays many") |
+              command_line::Opt(
+                  play_many, "count")["--seeds"]("play so many seeds, from that one on or from 0"));
   const int wrong = session.applyCommandLine(argc, argv);
   return wrong != 0 ? wrong : session.run();
 }
