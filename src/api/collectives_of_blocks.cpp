@@ -66,7 +66,7 @@ khoroResult_t khoroAllGatherV(const void* sendbuff, size_t sendcount, void* recv
     Blocks blocks{{{0, sendcount}}, blocks_at(recvcounts, recvdispls, place_in(comm).ranks)};
     sign(call.signature, blocks.output);
     call.blocks = std::make_shared<const Blocks>(std::move(blocks));
-    khoro::submit(comm, stream, call);
+    khoro::submit(comm, stream, std::move(call));
   });
 }
 
@@ -81,7 +81,7 @@ khoroResult_t khoroReduceScatterV(const void* sendbuff, void* recvbuff, const si
     if (recvcounts) blocks.output = {{0, recvcounts[place.rank]}};
     sign(call.signature, blocks.input);
     call.blocks = std::make_shared<const Blocks>(std::move(blocks));
-    khoro::submit(comm, stream, op, call);
+    khoro::submit(comm, stream, op, std::move(call));
   });
 }
 
@@ -96,7 +96,7 @@ khoroResult_t khoroGatherV(const void* sendbuff, size_t sendcount, void* recvbuf
     Blocks blocks{{{0, sendcount}}, {}, true};
     if (place.rank == root) blocks.output = blocks_at(recvcounts, recvdispls, place.ranks);
     call.blocks = std::make_shared<const Blocks>(std::move(blocks));
-    khoro::submit(comm, stream, call);
+    khoro::submit(comm, stream, std::move(call));
   });
 }
 
@@ -111,7 +111,7 @@ khoroResult_t khoroScatterV(const void* sendbuff, const size_t* sendcounts,
     Blocks blocks{{}, {{0, recvcount}}, true};
     if (place.rank == root) blocks.input = blocks_at(sendcounts, senddispls, place.ranks);
     call.blocks = std::make_shared<const Blocks>(std::move(blocks));
-    khoro::submit(comm, stream, call);
+    khoro::submit(comm, stream, std::move(call));
   });
 }
 
@@ -125,6 +125,6 @@ khoroResult_t khoroAlltoAllV(const void* sendbuff, const size_t* sendcounts,
     Blocks blocks{blocks_at(sendcounts, senddispls, ranks),
                   blocks_at(recvcounts, recvdispls, ranks), true};
     call.blocks = std::make_shared<const Blocks>(std::move(blocks));
-    khoro::submit(comm, stream, call);
+    khoro::submit(comm, stream, std::move(call));
   });
 }

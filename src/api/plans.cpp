@@ -58,7 +58,7 @@ void launch(const Calls& calls, khoroStream_t stream) {
     return call.stream ? call.stream : stream;
   };
   if (group_depth > 0 || calls.size() == 1) {
-    for (const PendingCall& call : calls) submit(call.handle, stream_of(call), call.call);
+    for (const PendingCall& call : calls) submit(call.handle, stream_of(call), Call(call.call));
     return;
   }
   if (!stream) return Group::run_calls(calls);

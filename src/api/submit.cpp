@@ -32,14 +32,14 @@ void check_stream(const Communicator& communicator, const StreamHandle& stream) 
                     found->driver->name(), found->device, gpu->driver().name(), gpu->device()));
 }
 
-void defer(khoroComm_t comm, khoroStream_t stream, const Call& call) {
+void defer(khoroComm_t comm, khoroStream_t stream, Call& call) {
   const HandleTable::Claim communicator = handles().claim_with_streams(comm);
   if (stream) check_stream(*communicator, find_any(stream));
   communicator->check(call);
   Group::of_thread().add(comm, stream, call);
 }
 
-void queue(khoroComm_t comm, khoroStream_t stream, const Call& call) {
+void queue(khoroComm_t comm, khoroStream_t stream, Call& call) {
   const StreamHandle target = find_any(stream);
   HandleTable::Claim communicator = handles().claim_with_streams(comm);
   check_stream(*communicator, target);
@@ -54,7 +54,7 @@ void queue(khoroComm_t comm, khoroStream_t stream, const Call& call) {
   target.worker->queue(std::move(group));
 }
 
-void run_behind_streams(khoroComm_t comm, const Call& call) {
+void run_behind_streams(khoroComm_t comm, Call& call) {
   HandleTable::Claim communicator = handles().claim_with_streams(comm);
   communicator->check(call);
   check_alone(*communicator, call);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <utility>
 
 #include "api/groups.h"
 #include "api/guard.h"
@@ -32,11 +33,11 @@ inline CallBuffers buffers(const void* input, void* output) noexcept {
 }
 
 /// Checks the call and puts it off to the end of the group.
-void defer(khoroComm_t comm, khoroStream_t stream, const Call& call);
+void defer(khoroComm_t comm, khoroStream_t stream, Call& call);
 /// Queues the call on the stream.
-void queue(khoroComm_t comm, khoroStream_t stream, const Call& call);
+void queue(khoroComm_t comm, khoroStream_t stream, Call& call);
 /// Makes the call after those that are queued on streams, and blocks until it has finished.
-void run_behind_streams(khoroComm_t comm, const Call& call);
+void run_behind_streams(khoroComm_t comm, Call& call);
 /// Throws invalid_usage if calls of the communicator cannot be on the stream.
 void check_stream(const Communicator& communicator, const StreamHandle& stream);
 /// Throws invalid_usage if the call is a message to the calling rank itself, alone.
@@ -46,7 +47,7 @@ void check_alone(const Communicator& communicator, const Call& call);
 Call with_own(khoroComm_t comm, khoroRedOp_t op, Call call);
 
 /// Makes a call now, or at the end of the group. Throws `Error`.
-inline void submit(khoroComm_t comm, khoroStream_t stream, const Call& call) {
+inline void submit(khoroComm_t comm, khoroStream_t stream, Call&& call) {
   if (group_depth > 0) return defer(comm, stream, call);
   if (stream) return queue(comm, stream, call);
   const HandleTable::Claim communicator = handles().try_claim(comm);
@@ -57,9 +58,9 @@ inline void submit(khoroComm_t comm, khoroStream_t stream, const Call& call) {
 }
 
 /// The same of a call that reduces.
-inline void submit(khoroComm_t comm, khoroStream_t stream, khoroRedOp_t op, const Call& call) {
-  if (is_own(op)) return submit(comm, stream, with_own(comm, op, call));
-  submit(comm, stream, call);
+inline void submit(khoroComm_t comm, khoroStream_t stream, khoroRedOp_t op, Call&& call) {
+  if (is_own(op)) return submit(comm, stream, with_own(comm, op, std::move(call)));
+  submit(comm, stream, std::move(call));
 }
 
 }  // namespace khoro

@@ -148,6 +148,8 @@ struct Call {
   const OwnReduction* own = nullptr;  // of a reduction that was made
   /// Of a send or receive, which meets one with the same tag; 0: a plain one.
   std::uint32_t tag = 0;
+  /// On a GPU, once it is checked: those buffers that it uses, as kernels see them.
+  CallBuffers in_kernels = {};
 };
 
 std::string_view name(CallKind kind) noexcept;

@@ -134,7 +134,7 @@ void check_types(const Call& call, int rank, int ranks) {
 
 }  // namespace
 
-void Communicator::check_new(const Call& call) {
+void Communicator::check_new(Call& call) {
   const Signature& signature = call.signature;
   Extent extent{0, 0, 0, 0, false, false};
   try {

@@ -87,8 +87,8 @@ class Communicator {
   Registrations& registrations() noexcept { return registrations_; }
 
   /// Throws invalid_argument or invalid_usage, and leaves a record of the refusal for peers, if the
-  /// call cannot be made. Poisons nothing.
-  void check(const Call& call) {
+  /// call cannot be made. Poisons nothing. Adds to a call on a GPU what kernels see.
+  void check(Call& call) {
     if (checked_.is_set && call.signature == checked_.signature) return check_buffers(call);
     check_new(call);
   }
@@ -220,12 +220,12 @@ class Communicator {
     std::uint64_t digest_base = 0;
   };
 
-  void check_new(const Call& call);
-  void check_buffers(const Call& call) {
+  void check_new(Call& call);
+  void check_buffers(Call& call) {
     if (!checked_.extent.fits(call.buffers)) refuse_buffers(call);
-    if (gpu_) check_reach(call);
+    if (gpu_) reach_buffers(call);
   }
-  void check_reach(const Call& call);
+  void reach_buffers(Call& call);
   void check_on_gpu(const Call& call) const;
   bool on_gpu(const Call& call) const noexcept {
     return gpu_ && call.signature.kind != CallKind::split;

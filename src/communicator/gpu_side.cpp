@@ -33,23 +33,25 @@ GpuSide::~GpuSide() {
   }
 }
 
-void GpuSide::check_reach(const void* buffer, std::uint64_t bytes, const char* name) const {
+std::byte* GpuSide::reach(const void* buffer, std::uint64_t bytes, const char* name) const {
   const auto address = static_cast<DeviceAddress>(reinterpret_cast<std::uintptr_t>(buffer));
   const auto refuse = [&](const std::string& why) {
     throw Error(
         Code::invalid_argument,
         fmt::format("the {} buffer is no memory that GPU {} reaches: {}", name, device_, why));
   };
+  Reached reached;
   try {
-    (void)driver_->in_kernels(device_, address);
+    reached = driver_->reach(device_, address);
   } catch (const Error& error) {
     refuse(error.what());
   }
-  const AddressFacts facts = driver_->facts(address);
+  const AddressFacts& facts = reached.facts;
   const std::uint64_t left = facts.begin + facts.bytes - address;
   if (facts.kind == AddressFacts::Kind::device && bytes > left)
     refuse(fmt::format("{} bytes from there are left of its allocation, and the call has {}", left,
                        bytes));
+  return reinterpret_cast<std::byte*>(reached.in_kernels);
 }
 
 std::shared_ptr<DeviceEvent> GpuSide::take_event() {

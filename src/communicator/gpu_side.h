@@ -43,9 +43,9 @@ class GpuSide {
   /// Memory of the GPU, and pinned, that this rank owns for its channels and partial results.
   std::uint64_t channel_bytes() const noexcept { return channels_->bytes(); }
   std::uint64_t scratch_bytes() const noexcept { return scratch_.bytes(); }
-  /// Throws invalid_argument, naming the buffer, if kernels of the GPU do not reach so many bytes
-  /// of it.
-  void check_reach(const void* buffer, std::uint64_t bytes, const char* name) const;
+  /// The buffer as kernels of the GPU see it. Throws invalid_argument, naming it, if they do not
+  /// reach so many bytes of it.
+  std::byte* reach(const void* buffer, std::uint64_t bytes, const char* name) const;
   /// Has all kernels of the rank end soon, those that are queued too.
   void stop() noexcept { control_.stop(); }
   gpu::Report report() const noexcept { return control_.report(); }

@@ -33,12 +33,14 @@ void Communicator::check_on_gpu(const Call& call) const {
     refuse("kernels call no function of the caller; use a reduction of khoroRedOp_t");
 }
 
-void Communicator::check_reach(const Call& call) {
+void Communicator::reach_buffers(Call& call) {
   if (call.signature.kind == CallKind::split) return;
   try {
     const Extent& extent = checked_.extent;
-    if (extent.reads) gpu_->check_reach(call.buffers.input, extent.input, "send");
-    if (extent.writes) gpu_->check_reach(call.buffers.output, extent.output, "receive");
+    call.in_kernels = {};
+    if (extent.reads) call.in_kernels.input = gpu_->reach(call.buffers.input, extent.input, "send");
+    if (extent.writes)
+      call.in_kernels.output = gpu_->reach(call.buffers.output, extent.output, "receive");
   } catch (const Error& error) {
     page_->refuse(call.signature, call.tag);
     throw Error(error.code(), fmt::format("{}: {}", describe(call.signature), error.what()));
@@ -137,7 +139,10 @@ CallArguments Communicator::arguments_now(Operation& operation) {
           ? digest_base(port_numbers(signature.peer, signature.kind == CallKind::send), signature)
           : last_.digest_base;
   operation.digest = digest(base, operation.number);
-  return arguments_of(operation, operation.digest);
+  CallArguments arguments = arguments_of(operation, operation.digest);
+  arguments.buffers = operation.call.in_kernels;
+  arguments.in_kernels = true;
+  return arguments;
 }
 
 void Communicator::note(GpuSide::Flight& flight, std::vector<Operation> operations, bool awaited) {

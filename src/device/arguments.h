@@ -31,7 +31,7 @@ inline void check_allocation(int device, std::uint64_t bytes, std::uint64_t memo
 
 inline std::size_t page_bytes() { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
 
-/// What Driver::in_kernels() says of an address of nothing.
+/// What Driver::reach() says of an address of nothing.
 inline Error unreachable(DeviceAddress address) {
   return {Code::invalid_usage,
           fmt::format("no memory that kernels reach at {:#x}: it is neither of a device nor pinned",

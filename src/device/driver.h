@@ -37,6 +37,12 @@ struct AddressFacts {
   std::uint64_t bytes = 0;
 };
 
+/// Memory as kernels of a device reach it.
+struct Reached {
+  DeviceAddress in_kernels = 0;  // what they have to use for the address
+  AddressFacts facts;
+};
+
 /// What another process needs to open memory of this one's.
 struct MemoryHandle {
   Descriptor descriptor;  // none: the words below name it
@@ -146,8 +152,11 @@ class Driver {
   /// Whether kernels of `device` can reach memory of `peer`, by links between the two.
   virtual bool reaches(int device, int peer) const = 0;
   virtual AddressFacts facts(DeviceAddress address) const = 0;
-  /// What a kernel of `device` has to use for `address`; throws `Error` if that does not reach it.
-  virtual DeviceAddress in_kernels(int device, DeviceAddress address) const = 0;
+  /// Throws `Error` if kernels of `device` do not reach the address.
+  virtual Reached reach(int device, DeviceAddress address) const = 0;
+  DeviceAddress in_kernels(int device, DeviceAddress address) const {
+    return reach(device, address).in_kernels;
+  }
 
   /// Zeroed. Kernels of `device` reach it.
   virtual std::unique_ptr<DeviceMemory> allocate(int device, std::uint64_t bytes) = 0;

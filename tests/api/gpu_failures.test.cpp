@@ -150,6 +150,10 @@ TEST_CASE("calls on GPUs take memory and streams of the rank's GPU alone", "[gpu
             "no tags");
     // All of that was refused, and changed nothing.
     succeed(reduce(floats.in, floats.out, 100, nullptr), "a right call");
+    // What a call ignores may be anything.
+    succeed(khoroReduce(floats.in, rank == 0 ? floats.out : host, 100, khoroFloat32, khoroSum, 0,
+                        comm, nullptr),
+            "a reduce");
   }));
 }
 

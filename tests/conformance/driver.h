@@ -294,6 +294,11 @@ inline void check_addresses(Driver& driver) {
     CHECK(facts.device == far);
     CHECK(facts.begin == memory->address());
     CHECK(facts.bytes >= 10'000);
+    const Reached reached = driver.reach(far, memory->address() + at);
+    CHECK(reached.in_kernels == driver.in_kernels(far, memory->address()) + at);
+    CHECK(reached.facts.device == far);
+    CHECK(reached.facts.begin == facts.begin);
+    CHECK(reached.facts.bytes == facts.bytes);
   }
   CHECK(driver.facts(memory->address() - 1).begin != memory->address());
   Pages pages(2);

@@ -186,6 +186,21 @@ TEST_CASE("facts of CUDA's GPUs", "[device]") {
   CHECK(open() == 0);  // contexts are made where they are needed
 }
 
+TEST_CASE("CUDA is asked once what kernels reach at an address", "[device]") {
+  const auto driver = open_driver();
+  const auto memory = driver->allocate(0, 5000);
+  conformance::Pages pages(1);
+  const auto pinned = driver->pin(pages.bytes());
+  const auto calls_of = [](auto&& ask) {
+    fail_at(0);
+    ask();
+    return calls();
+  };
+  for (const DeviceAddress address : {memory->address(), pinned->address()})
+    CHECK(calls_of([&] { (void)driver->reach(0, address); }) ==
+          calls_of([&] { (void)driver->facts(address); }));
+}
+
 TEST_CASE("kernels of CUDA's GPUs that are not there", "[device]") {
   const auto driver = open_driver();
   constexpr char broken[] = "none";

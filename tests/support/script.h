@@ -42,8 +42,8 @@ class Script {
   /// What rank `rank` does in an act. Blocks; throws `Error`.
   void play(Communicator& communicator, int rank, int act) {
     const Act& now = acts_[at(act)];
-    const std::vector<Call> calls = calls_of(now, rank);
-    for (const Call& call : calls) communicator.check(call);
+    std::vector<Call> calls = calls_of(now, rank);
+    for (Call& call : calls) communicator.check(call);
     if (calls.size() == 1 && !now.grouped) return communicator.run(calls[0]);
     Batch batch(communicator);
     for (const Call& call : calls) batch.add(call);

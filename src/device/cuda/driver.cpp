@@ -27,8 +27,8 @@ class CudaDriver final : public Driver {
   AddressFacts facts(DeviceAddress address) const override {
     return facts_of(gpus_.any(), address);
   }
-  DeviceAddress in_kernels(int device, DeviceAddress address) const override {
-    return cuda_driver::in_kernels(gpus_.at(device), address);
+  Reached reach(int device, DeviceAddress address) const override {
+    return cuda_driver::reach(gpus_.at(device), address);
   }
 
   std::unique_ptr<DeviceMemory> allocate(int device, std::uint64_t bytes) override {

@@ -46,6 +46,42 @@ AddressFacts::Kind kind_of(unsigned type, bool managed) {
   return AddressFacts::Kind::unknown;
 }
 
+/// All that is to be known of an address, by one question: this is on the way of every call. What
+/// kernels do not reach may have 0 for them.
+Reached ask(Gpu& gpu, DeviceAddress address) {
+  const Current current(gpu);
+  const Api& api = gpu.api();
+  unsigned type = 0;
+  unsigned managed = 0;  // room for what is written as a boolean
+  int device = -1;
+  CUdeviceptr begin = 0;
+  std::size_t bytes = 0;
+  CUdeviceptr seen = 0;
+  std::array<CUpointer_attribute, 6> asked = {
+      CU_POINTER_ATTRIBUTE_MEMORY_TYPE,    CU_POINTER_ATTRIBUTE_IS_MANAGED,
+      CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+      CU_POINTER_ATTRIBUTE_RANGE_SIZE,     CU_POINTER_ATTRIBUTE_DEVICE_POINTER};
+  std::array<void*, 6> answers = {&type, &managed, &device, &begin, &bytes, &seen};
+  api.check(api.cuPointerGetAttributes(asked.size(), asked.data(), answers.data(), address),
+            "tell what is at {:#x}", address);
+  const AddressFacts::Kind kind = kind_of(type, managed != 0);
+  if (kind == AddressFacts::Kind::unknown) return {};
+  return {seen, {kind, kind == AddressFacts::Kind::device ? device : -1, begin, bytes}};
+}
+
+/// Whether kernels reach memory of another GPU: it may have an address for them that they must not
+/// use.
+bool allowed_elsewhere(Gpu& gpu, DeviceAddress address) {
+  const Current current(gpu);
+  const Api& api = gpu.api();
+  unsigned access = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE;
+  const CUresult result =
+      api.cuPointerGetAttribute(&access, CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, address);
+  if (result == CUDA_ERROR_INVALID_VALUE) return false;
+  api.check(result, "tell how GPU {} reaches {:#x}", gpu.number(), address);
+  return access == CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
+}
+
 }  // namespace
 
 std::unique_ptr<DeviceMemory> allocate(Gpus& gpus, Gpu& gpu, std::uint64_t bytes) {
@@ -64,44 +100,20 @@ std::unique_ptr<PinnedMemory> pin(Gpu& gpu, std::span<std::byte> memory) {
   return std::make_unique<RegisteredMemory>(gpu, memory);
 }
 
-AddressFacts facts_of(Gpu& gpu, DeviceAddress address) {
-  const Current current(gpu);
-  const Api& api = gpu.api();
-  unsigned type = 0;
-  unsigned managed = 0;  // room for what is written as a boolean
-  int device = -1;
-  CUdeviceptr begin = 0;
-  std::size_t bytes = 0;
-  std::array<CUpointer_attribute, 5> asked = {
-      CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
-      CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
-      CU_POINTER_ATTRIBUTE_RANGE_SIZE};
-  std::array<void*, 5> answers = {&type, &managed, &device, &begin, &bytes};
-  api.check(api.cuPointerGetAttributes(asked.size(), asked.data(), answers.data(), address),
-            "tell what is at {:#x}", address);
-  const AddressFacts::Kind kind = kind_of(type, managed != 0);
-  if (kind == AddressFacts::Kind::unknown) return {};
-  return {kind, kind == AddressFacts::Kind::device ? device : -1, begin, bytes};
-}
+AddressFacts facts_of(Gpu& gpu, DeviceAddress address) { return ask(gpu, address).facts; }
 
-DeviceAddress in_kernels(Gpu& gpu, DeviceAddress address) {
-  const AddressFacts facts = facts_of(gpu, address);
+Reached reach(Gpu& gpu, DeviceAddress address) {
+  const Reached reached = ask(gpu, address);
+  const AddressFacts& facts = reached.facts;
   if (facts.kind == AddressFacts::Kind::unknown) throw unreachable(address);
-  const Current current(gpu);
-  const Api& api = gpu.api();
-  CUdeviceptr seen = 0;
-  unsigned access = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
-  CUresult result = api.cuPointerGetAttribute(&seen, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, address);
-  const bool elsewhere = facts.kind == AddressFacts::Kind::device && facts.device != gpu.number();
-  if (result == CUDA_SUCCESS && elsewhere)
-    result = api.cuPointerGetAttribute(&access, CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, address);
-  // An address that they do not reach is an invalid one.
-  if (result == CUDA_ERROR_INVALID_VALUE || access != CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE)
+  bool allowed = reached.in_kernels != 0;
+  if (allowed && facts.kind == AddressFacts::Kind::device && facts.device != gpu.number())
+    allowed = allowed_elsewhere(gpu, address);
+  if (!allowed)
     throw Error(Code::invalid_usage,
                 fmt::format("kernels of GPU {} were not allowed to reach {:#x} of GPU {}",
                             gpu.number(), address, facts.device));
-  api.check(result, "tell how GPU {} reaches {:#x}", gpu.number(), address);
-  return seen;
+  return reached;
 }
 
 }  // namespace khoro::cuda_driver

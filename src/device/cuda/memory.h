@@ -24,7 +24,7 @@ std::unique_ptr<PinnedMemory> pin(Gpu& gpu, std::span<std::byte> memory);
 
 /// What an address is, by any device.
 AddressFacts facts_of(Gpu& gpu, DeviceAddress address);
-/// What kernels of `gpu` have to use for it. Throws invalid_usage if they do not reach it.
-DeviceAddress in_kernels(Gpu& gpu, DeviceAddress address);
+/// Throws invalid_usage if kernels of `gpu` do not reach it.
+Reached reach(Gpu& gpu, DeviceAddress address);
 
 }  // namespace khoro::cuda_driver

@@ -53,9 +53,9 @@ class VirtualDriver final : public Driver {
   DeviceFacts facts(int device) const override { return machine_.devices[at(device)]; }
   bool reaches(int device, int peer) const override { return machine_.reach[at(device)][at(peer)]; }
   AddressFacts facts(DeviceAddress address) const override { return memories_.facts(address); }
-  DeviceAddress in_kernels(int device, DeviceAddress address) const override {
+  Reached reach(int device, DeviceAddress address) const override {
     at(device);
-    return memories_.in_kernels(device, address);
+    return memories_.reach(device, address);
   }
 
   std::unique_ptr<DeviceMemory> allocate(int device, std::uint64_t bytes) override {

@@ -181,7 +181,7 @@ AddressFacts Memories::facts(DeviceAddress address) const {
   return region == nullptr ? AddressFacts{} : region->facts;
 }
 
-DeviceAddress Memories::in_kernels(int device, DeviceAddress address) const {
+Reached Memories::reach(int device, DeviceAddress address) const {
   const std::lock_guard lock(mutex_);
   const Region* const region = find(address);
   if (region == nullptr) throw unreachable(address);
@@ -189,7 +189,8 @@ DeviceAddress Memories::in_kernels(int device, DeviceAddress address) const {
     throw Error(Code::invalid_usage,
                 fmt::format("kernels of virtual GPU {} were not allowed to reach {:#x} of GPU {}",
                             device, address, region->facts.device));
-  return reinterpret_cast<DeviceAddress>(region->data) + (address - region->facts.begin);
+  const auto data = reinterpret_cast<DeviceAddress>(region->data);
+  return {data + (address - region->facts.begin), region->facts};
 }
 
 std::byte* Memories::data(DeviceAddress address, std::uint64_t bytes) const {

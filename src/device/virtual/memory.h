@@ -29,7 +29,7 @@ class Memories {
   std::unique_ptr<PinnedMemory> pin(std::span<std::byte> memory);
 
   AddressFacts facts(DeviceAddress address) const;
-  DeviceAddress in_kernels(int device, DeviceAddress address) const;
+  Reached reach(int device, DeviceAddress address) const;
   /// Where copies find `bytes` at `address`, be it of a device or of the host. Throws
   /// invalid_argument where they go beyond what was allocated.
   std::byte* data(DeviceAddress address, std::uint64_t bytes) const;

@@ -108,8 +108,9 @@ void DeviceExecution::write() {
   stream->synchronize();
 }
 
-std::byte* DeviceExecution::in_kernels(const void* buffer, const char* name) const {
-  if (buffer == nullptr) return nullptr;
+std::byte* DeviceExecution::in_kernels(const CallArguments& call, const void* buffer,
+                                       const char* name) const {
+  if (buffer == nullptr || call.in_kernels) return at<std::byte>(address_of(buffer));
   try {
     return at<std::byte>(seat_.driver.in_kernels(seat_.device, address_of(buffer)));
   } catch (const Error& error) {
@@ -127,9 +128,9 @@ std::optional<Call> DeviceExecution::prepare(const CallArguments& call, PlacedBl
   if (shape.grid.tiles() == 0 && !seat_.passes_empty) return std::nullopt;
   CallMemory memory;
   if (!call.blocks || any(call.blocks->input))
-    memory.input = in_kernels(call.buffers.input, "send");
+    memory.input = in_kernels(call, call.buffers.input, "send");
   if (!call.blocks || any(call.blocks->output))
-    memory.output = in_kernels(call.buffers.output, "receive");
+    memory.output = in_kernels(call, call.buffers.output, "receive");
   const std::uint64_t partials =
       shape.scratch_stride * static_cast<std::uint64_t>(image_.scratch_chunks);
   if (call.blocks) blocks->table = BlockTable(image_, *call.blocks, shape.grid);

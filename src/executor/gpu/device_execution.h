@@ -124,7 +124,7 @@ class DeviceExecution {
   /// have equal ones.
   std::optional<Call> prepare(const CallArguments& call, PlacedBlocks* blocks = nullptr);
   void write();
-  std::byte* in_kernels(const void* buffer, const char* name) const;
+  std::byte* in_kernels(const CallArguments& call, const void* buffer, const char* name) const;
 
   const Image image_;
   const Collective collective_;

@@ -281,6 +281,9 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes,
       case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
         *static_cast<std::size_t*>(data[i]) = found == nullptr ? 0 : found->second.bytes;
         break;
+      case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+        *static_cast<CUdeviceptr*>(data[i]) = found == nullptr ? 0 : address;
+        break;
       default:
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -294,10 +297,6 @@ CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdevi
   const std::lock_guard lock(state().mutex);
   const auto* const found = find(address);
   if (found == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_POINTER) {
-    *static_cast<CUdeviceptr*>(data) = address;
-    return CUDA_SUCCESS;
-  }
   if (attribute != CU_POINTER_ATTRIBUTE_ACCESS_FLAGS) return CUDA_ERROR_INVALID_VALUE;
   *static_cast<unsigned*>(data) = reaches(found->second, context->device)
                                       ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE
