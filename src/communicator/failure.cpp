@@ -277,9 +277,32 @@ int Communicator::waited_for(const Operation& operation) const noexcept {
   return operation.call.tag != 0 ? operation.call.signature.peer : slowest();
 }
 
+namespace {
+
+/// The rank of that page, which begins nothing more, has made the call of a message's other end, or
+/// its records do not say.
+bool has_called(const RankPage& page, const Operation& message, int rank) {
+  const Signature& signature = message.call.signature;
+  const std::uint64_t last = page.messages();
+  for (std::uint64_t place = last; place > 0 && last - place < RankPage::ring; --place) {
+    const auto record = page.message(place);
+    if (record && record->signature.kind == other_end(signature.kind) &&
+        record->signature.peer == rank && record->tag == message.call.tag)
+      return record->number >= message.number;
+  }
+  return last > RankPage::ring;
+}
+
+}  // namespace
+
 bool Communicator::peer_has_left(Operation& operation) {
   const int peer = waited_for(operation);
-  if (peer < 0 || peer >= ranks() || !peers_->closed(peer)) {
+  // A kernel may take its time with what a peer did before it left.
+  const auto has_done_its_part = [&] {
+    return operation.on_gpu && operation.call.signature.point_to_point() &&
+           has_called(peers_->page(peer), operation, rank());
+  };
+  if (peer < 0 || peer >= ranks() || !peers_->closed(peer) || has_done_its_part()) {
     operation.left = -1;
     return false;
   }

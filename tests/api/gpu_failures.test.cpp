@@ -220,6 +220,26 @@ TEST_CASE("calls on GPUs end at their deadline, and by abort", "[gpu]") {
   }));
 }
 
+TEST_CASE("a rank on a GPU may leave once it has its messages, and not before", "[gpu]") {
+  const ScopedEnvironment gpus("KHORO_VIRTUAL_GPUS", "3");
+  CHECK(on_ranks(Living::threads, 3, on_gpus, [](khoroComm_t comm, int rank) {
+    Floats floats(comm, 1);
+    if (rank == 1)
+      return succeed(khoroRecv(floats.out, 1, khoroFloat32, 0, comm, nullptr), "receive");
+    if (rank == 2) {
+      std::this_thread::sleep_for(1s);
+      return succeed(khoroSend(floats.in, 1, khoroFloat32, 0, comm, nullptr), "send");
+    }
+    // The send is done, and rank 1 gone, while the same kernel waits for rank 2.
+    succeed(khoroGroupStart(), "group");
+    succeed(khoroSend(floats.in, 1, khoroFloat32, 1, comm, nullptr), "send");
+    succeed(khoroRecv(floats.out, 1, khoroFloat32, 2, comm, nullptr), "receive");
+    succeed(khoroGroupEnd(), "group");
+    came_to(khoroRemoteError, khoroRecv(floats.out, 1, khoroFloat32, 1, comm, nullptr),
+            "has left the communicator");
+  }));
+}
+
 TEST_CASE("a killed rank ends the calls of the others on GPUs", "[gpu]") {
   const ScopedEnvironment gpus("KHORO_VIRTUAL_GPUS", "3");
   SharedId id;
