@@ -58,7 +58,7 @@ inline void play_cases(Living living, const std::vector<Case>& cases,
   Settings in_force;
   in_force.choose(common);
   PlanBook book(in_force);
-  const ElementPools pools;
+  static const ElementPools pools;
   std::map<std::pair<int, std::string>, std::vector<Case>> by_communicator;
   for (const Case& what : cases)
     by_communicator[{what.ranks, settings_of(what, common)}].push_back(what);
