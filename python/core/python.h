@@ -3,6 +3,7 @@
 
 /// CPython's limited API, as of 3.9: what is built with any Python runs with every later one.
 #include <Python.h>
+#include <unistd.h>
 
 #include <utility>
 
@@ -57,11 +58,25 @@ class Owned {
   PyObject* object_ = nullptr;
 };
 
+/// Takes the interpreter. Where it is ending, Python ends the calling thread instead, by unwinding
+/// (before 3.14): frames that promise not to throw would end the process, and others would let go
+/// of objects that are not theirs any more. The thread stays here until the process has ended.
+template <class Take>
+auto take_interpreter(Take take) noexcept {
+  try {
+    return take();
+  } catch (...) {
+    for (;;) ::pause();
+  }
+}
+
 /// Other threads of Python run while this is there.
 class Released {
  public:
   Released() noexcept : state_(PyEval_SaveThread()) {}
-  ~Released() { PyEval_RestoreThread(state_); }
+  ~Released() {
+    take_interpreter([this] { PyEval_RestoreThread(state_); });
+  }
   Released(const Released&) = delete;
   Released& operator=(const Released&) = delete;
 
@@ -72,7 +87,7 @@ class Released {
 /// The calling thread, whoever started it, may use Python while this is there.
 class Acquired {
  public:
-  Acquired() noexcept : state_(PyGILState_Ensure()) {}
+  Acquired() noexcept : state_(take_interpreter(PyGILState_Ensure)) {}
   ~Acquired() { PyGILState_Release(state_); }
   Acquired(const Acquired&) = delete;
   Acquired& operator=(const Acquired&) = delete;

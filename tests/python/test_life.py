@@ -233,6 +233,31 @@ def test_a_program_that_ends_without_closing_leaves_in_order():
     assert "died" not in done.stderr and "error" not in done.stderr
 
 
+def test_threads_may_come_back_when_python_is_ending():
+    for _ in range(10):
+        done = on_processes(1, """
+            import khoro, sys, threading, time, types
+
+            class Slow:  # to clear
+                def __init__(self):
+                    self.functions = sum, range
+
+                def __del__(self):
+                    sum, range = self.functions
+                    sum(range(5_000_000))
+            sys.modules["late"] = types.ModuleType("late")
+            sys.modules["late"].slow = Slow()
+
+            def call():
+                while True:
+                    khoro.shared_array(4, "float32")
+            for _ in range(8):
+                threading.Thread(target=call, daemon=True).start()
+            time.sleep(0.05)
+        """)
+        assert not done.stderr
+
+
 def test_a_child_that_was_forked_is_told():
     done = on_processes(1, """
         import khoro, numpy, os
