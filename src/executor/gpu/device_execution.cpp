@@ -35,11 +35,6 @@ void check_resident(const Driver& driver, int device, const Kernel& kernel, std:
                           neighbours, driver.facts(device).name, resident));
 }
 
-bool any(const std::vector<Block>& blocks) {
-  return std::any_of(blocks.begin(), blocks.end(),
-                     [](const Block& block) { return block.count > 0; });
-}
-
 }  // namespace
 
 ControlPage::ControlPage(Driver& driver, int device) {
@@ -127,10 +122,8 @@ std::optional<Call> DeviceExecution::prepare(const CallArguments& call, PlacedBl
       shape_of(image_, collective_, call, seat_.partials, seat_.ends.layout().slot_bytes);
   if (shape.grid.tiles() == 0 && !seat_.passes_empty) return std::nullopt;
   CallMemory memory;
-  if (!call.blocks || any(call.blocks->input))
-    memory.input = in_kernels(call, call.buffers.input, "send");
-  if (!call.blocks || any(call.blocks->output))
-    memory.output = in_kernels(call, call.buffers.output, "receive");
+  memory.input = in_kernels(call, call.buffers.input, "send");
+  memory.output = in_kernels(call, call.buffers.output, "receive");
   const std::uint64_t partials =
       shape.scratch_stride * static_cast<std::uint64_t>(image_.scratch_chunks);
   if (call.blocks) blocks->table = BlockTable(image_, *call.blocks, shape.grid);
