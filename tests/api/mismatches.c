@@ -77,6 +77,22 @@ static void give_back(khoroComm_t comm, void* memory) {
     OK(khoroDeviceFree(memory));
 }
 
+/* Between memory of the host and that which take_memory gave. */
+static void copy(khoroComm_t comm, void* to, const void* from, size_t bytes) {
+  khoroMemory_t kind;
+  int device;
+  khoroStream_t stream;
+  OK(khoroCommDevice(comm, &kind, &device));
+  if (kind == khoroMemoryHost) {
+    memcpy(to, from, bytes);
+    return;
+  }
+  OK(khoroDeviceStreamCreate(&stream, kind, device));
+  OK(khoroDeviceCopy(to, from, bytes, stream));
+  OK(khoroStreamSynchronize(stream));
+  OK(khoroStreamDestroy(stream));
+}
+
 static khoroResult_t make_calls(khoroComm_t* comms, int rank, khoroComm_t* last) {
   const size_t bytes = (size_t)most_elements * 8 * most_ranks;
   char *in = take_memory(comms[0], bytes), *out = take_memory(comms[0], bytes);
@@ -161,9 +177,13 @@ static void call_rightly(khoroComm_t comm, int rank) {
 }
 
 static void play_rank(khoroComm_t* comms, int rank) {
-  float* warm = take_memory(comms[0], sizeof *warm);
-  for (int i = 0; i < job->warm_calls; ++i)
-    OK(khoroAllReduce(warm, warm, 1, khoroFloat32, khoroSum, comms[0], NULL));
+  float one = 1, sum = 0, *warm = take_memory(comms[0], 2 * sizeof *warm);
+  copy(comms[0], warm, &one, sizeof one);
+  for (int i = 0; i < job->warm_calls; ++i) {
+    OK(khoroAllReduce(warm, warm + 1, 1, khoroFloat32, khoroSum, comms[0], NULL));
+    copy(comms[0], &sum, warm + 1, sizeof sum);
+    CHECK(sum == (float)job->ranks);
+  }
   give_back(comms[0], warm);
   if (job->expectation != succeeds)
     call_wrongly(comms, rank);
