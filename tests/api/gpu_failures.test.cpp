@@ -29,7 +29,7 @@ void came_to(khoroResult_t expected, khoroResult_t result, const std::string& pa
   const std::string words = khoroGetLastError(nullptr);
   expect(result == expected, std::string("it came to ") + khoroGetErrorString(result) + ": " +
                                  words + ", and not to: " + part);
-  expect(words.find(part) != std::string::npos, words + ": says nothing of: " + part);
+  expect_in(words, part);
 }
 
 /// What a process does by itself; what goes wrong goes to standard error.
@@ -73,16 +73,6 @@ double seconds_of(const std::function<void()>& body) {
   const auto begin = std::chrono::steady_clock::now();
   body();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-/// The communicator fails within 10 s, which is there for hangs alone.
-khoroResult_t await_failure(khoroComm_t comm) {
-  khoroResult_t error = khoroSuccess;
-  for (int ms = 0; error == khoroSuccess && ms < 10'000; ++ms) {
-    succeed(khoroCommGetAsyncError(comm, &error), "async error");
-    std::this_thread::sleep_for(1ms);
-  }
-  return error;
 }
 
 }  // namespace

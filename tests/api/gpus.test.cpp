@@ -15,22 +15,6 @@ namespace {
 
 const std::string on_gpus = "KHORO_MEMORY=virtual";
 
-/// All that the calls of one test have alike is in `like`.
-std::vector<Case> every_algorithm(Case like, const std::vector<std::size_t>& counts) {
-  std::vector<Case> cases;
-  for (CollectiveKind kind : kinds_that_move_data())
-    for (const Algorithm* way : ways_of(kind))
-      for (std::size_t count : counts) {
-        like.kind = kind;
-        like.forced = way;
-        like.count = count;
-        like.root = static_cast<int>(count) % like.ranks;
-        ++like.seed;
-        cases.push_back(like);
-      }
-  return cases;
-}
-
 /// Of none, few and uneven many, and around chunks of slots of 4 KiB.
 const std::vector<std::size_t> some_counts = {0, 1, 2, 3, 15, 64, 129, 1023, 1024, 1025, 4097};
 

@@ -35,6 +35,19 @@ inline void succeed(khoroResult_t result, const std::string& what) {
 inline void expect(bool holds, const std::string& what) {
   if (!holds) throw std::runtime_error(what);
 }
+inline void expect_in(const std::string& words, const std::string& part) {
+  expect(words.find(part) != std::string::npos, words + ": says nothing of: " + part);
+}
+
+/// The communicator fails within 10 s, which is there for hangs alone.
+inline khoroResult_t await_failure(khoroComm_t comm) {
+  khoroResult_t error = khoroSuccess;
+  for (int ms = 0; error == khoroSuccess && ms < 10'000; ++ms) {
+    succeed(khoroCommGetAsyncError(comm, &error), "async error");
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return error;
+}
 
 /// An id that one rank makes and the others wait for, in memory that forked processes share.
 class SharedId {

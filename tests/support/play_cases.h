@@ -36,6 +36,27 @@ inline std::vector<const Algorithm*> ways_of(CollectiveKind kind) {
   return ways;
 }
 
+/// Of every collective, with any algorithm that can do it, of so many elements each. All that the
+/// calls have alike is in `like`.
+inline std::vector<Case> every_algorithm(Case like, const std::vector<std::size_t>& counts) {
+  std::vector<Case> cases;
+  for (CollectiveKind kind : kinds_that_move_data()) {
+    if (like.unequal && Collective{kind, 2}.blocks() == 1) continue;
+    like.kind = kind;
+    for (const Algorithm* way : ways_of(kind)) {
+      if (like.unequal && way != nullptr && !can_do(*way, like.collective())) continue;
+      for (std::size_t count : counts) {
+        like.forced = way;
+        like.count = count;
+        like.root = static_cast<int>(count) % like.ranks;
+        ++like.seed;
+        cases.push_back(like);
+      }
+    }
+  }
+  return cases;
+}
+
 /// Plays one case on one rank; throws when it goes wrong.
 inline void play_case(const Case& what, Expectation& expected, int rank, khoroComm_t comm,
                       CaseMemory& memory) {
