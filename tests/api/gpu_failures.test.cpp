@@ -233,11 +233,14 @@ TEST_CASE("a rank on a GPU may leave once it has its messages, and not before", 
 TEST_CASE("a killed rank ends the calls of the others on GPUs", "[gpu]") {
   const ScopedEnvironment gpus("KHORO_VIRTUAL_GPUS", "3");
   SharedId id;
+  int through[2];  // a byte of each of the others: its first call has ended
+  REQUIRE(::pipe(through) == 0);
   std::vector<std::unique_ptr<Child>> children;
   for (int rank = 0; rank < 3; ++rank)
     children.push_back(std::make_unique<Child>([&, rank] {
-      return run_rank(id, rank, 3, on_gpus, [](khoroComm_t comm, int rank) {
+      return run_rank(id, rank, 3, on_gpus, [&](khoroComm_t comm, int rank) {
         Floats floats(comm, 100'000);
+        char byte = 0;
         const auto reduce = [&](khoroStream_t stream) {
           return khoroAllReduce(floats.in, floats.out, 100'000, khoroFloat32, khoroSum, comm,
                                 stream);
@@ -245,9 +248,12 @@ TEST_CASE("a killed rank ends the calls of the others on GPUs", "[gpu]") {
         succeed(reduce(nullptr), "the first call");
         // In the middle of calls, some of them queued.
         if (rank == 1) {
+          for (int other = 0; other < 2; ++other)
+            expect(::read(through[0], &byte, 1) == 1, "the others");
           for (int i = 0; i < 20; ++i) succeed(reduce(floats.memory.stream()), "queued");
           ::kill(::getpid(), SIGKILL);
         }
+        expect(::write(through[1], &byte, 1) == 1, "what rank 1 waits for");
         khoroResult_t result = khoroSuccess;
         for (int i = 0; i < 1000 && result == khoroSuccess; ++i) result = reduce(nullptr);
         came_to(khoroPeerDied, result, "rank 1");
@@ -257,6 +263,7 @@ TEST_CASE("a killed rank ends the calls of the others on GPUs", "[gpu]") {
     const int status = children[std::size_t(rank)]->wait();
     CHECK(status == (rank == 1 ? -SIGKILL : 0));
   }
+  for (int end : through) ::close(end);
 }
 
 TEST_CASE("memory of a GPU that runs out is an error on all ranks", "[gpu]") {
