@@ -106,7 +106,9 @@ class HostEngine {
   void window_taken(std::uint32_t port) noexcept { ++windows_[port].taken; }
 
   /// Whether references to a buffer are to the caller's liking and the plan's.
-  bool lends_from(Buffer buffer) const noexcept { return buffer != Buffer::input || lends_input_; }
+  bool lends_from(const Stage& stage) const noexcept {
+    return stage.buffer != Buffer::input || lends_input_;
+  }
   bool lends() const noexcept { return loan_count_ > 0; }
   bool lent(const std::byte* data, std::uint64_t bytes) noexcept;
   bool may_lend(std::uint32_t port, const Move& move, std::uint64_t bytes) noexcept;

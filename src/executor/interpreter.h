@@ -18,7 +18,7 @@
 //                                               where the message may therefore come straight
 //   observe, intact, release, acquire, payload_limit     the ends, by port
 //   publish, window, publish_put
-//   lends_from(buffer), lends(), lent(data, bytes)       references, and those not yet returned
+//   lends_from(stage), lends(), lent(data, bytes)        references, and those not yet returned
 //   may_lend(port, move, bytes), lend(port, head, data)
 //   offer(port, window, stage, tile), oldest_window(port), window_taken(port)
 //   grain(), fold(...)                           the arithmetic, of a member or a whole team
@@ -221,7 +221,7 @@ class Preparation {
     Move& move = lane_.move;
     if (!span.contiguous) move.pieces = true;
     const bool lendable = move.source_count == 0 && span.contiguous &&
-                          (stage.flags & Stage::premul) == 0 && engine_.lends_from(stage.buffer);
+                          (stage.flags & Stage::premul) == 0 && engine_.lends_from(stage);
     move.lendable = lendable ? source.run.data : nullptr;
     move.written = false;
     add_source(stage, source, span.form);
@@ -290,13 +290,13 @@ class Preparation {
       engine_.piece(sink.run, lane_.stage, stage.buffer, stage.first, lane_.tile);
       sink.run.left = move.elements;
       sink.run.form = move.form;
-      move.lendable = sink.run.data;
+      move.lendable = engine_.lends_from(stage) ? sink.run.data : nullptr;
     } else {
       const Whole span = target(sink.run, stage);
       if (!agrees(span.elements)) return fail(Status::corrupt);
       if (!span.contiguous) move.pieces = true;
       move.form = sink.run.form;
-      move.lendable = span.contiguous ? sink.run.data : nullptr;
+      move.lendable = span.contiguous && engine_.lends_from(stage) ? sink.run.data : nullptr;
     }
     move.written = move.source_count > 1 || sink.run.data != lane_.operands[0].data;
     if (engine_.lends() && is_lent(sink.run, move.elements)) return Outlook::waits;

@@ -76,6 +76,7 @@ std::uint64_t program_hash(const Image& image) noexcept {
 
 Image flatten(const Plan& plan, int rank) {
   Image image;
+  image.rank = rank;
   image.chunks = plan.chunks;
   image.weights = plan.weights;
   image.widest_message = plan.widest_message;

@@ -30,6 +30,7 @@ struct Image {
   std::vector<Port> ports;
   /// For each stage with a channel its index in `ports`; 0 elsewhere.
   std::vector<std::uint32_t> port_of_stage;
+  int rank = 0;
   int chunks = 1;
   Weights weights;
   int scratch_chunks = 0;

@@ -46,7 +46,11 @@ class GpuJob {
  public:
   /// The plan outlives it.
   GpuJob(const Plan& plan, const gpu::Layout& layout, Partials partials = Partials::dtype)
-      : plan_(plan), layout_(layout), partials_(partials), data_(plan, partials) {
+      : GpuJob(plan, layout, {}, partials) {}
+  /// Whose kernels take each other's addresses, as `direct` says of all calls but for its flag.
+  GpuJob(const Plan& plan, const gpu::Layout& layout, const gpu::Direct& direct,
+         Partials partials = Partials::dtype)
+      : plan_(plan), layout_(layout), partials_(partials), direct_(direct), data_(plan, partials) {
     for (int rank = 0; rank < plan.collective.ranks; ++rank) {
       Rank& made = ranks_.emplace_back();
       made.image = std::make_unique<Image>(flatten(plan, rank));
@@ -76,8 +80,7 @@ class GpuJob {
       return advance(blocks[block]->engine, LoneThread{}, blocks[block]->lane,
                      1 + int(random() % 4));
     };
-    if (!step_all(blocks.size(), random, step)) return false;
-    return right(call);
+    return step_all(blocks.size(), random, step) && is_right(call);
   }
 
   /// Each block is `members` threads, all at once.
@@ -97,7 +100,14 @@ class GpuJob {
           });
       }
     for (std::thread& thread : threads) thread.join();
-    return right(call);
+    return is_right(call);
+  }
+
+  /// No kernel has failed, and all outputs and what lies around them are as they should be.
+  bool is_right(const JobCall& call) {
+    for (const Rank& rank : ranks_)
+      if (rank.report.failure != 0 || rank.report.stopped != 0) return false;
+    return data_.right(call, layout_.slot_bytes);
   }
 
   /// What the host writes and reads while kernels run.
@@ -143,19 +153,15 @@ class GpuJob {
       channel.of_sender = zeroed(layout_.sender_bytes());
       channel.sender = channel.receiver =
           gpu::end_at(layout_, channel.of_receiver.get(), channel.of_sender.get());
+      channel.sender.peer_device = channel.receiver.peer_device = 1;
     }
     return port.sends ? channel.sender : channel.receiver;
-  }
-
-  bool right(const JobCall& call) {
-    for (const Rank& rank : ranks_)
-      if (rank.report.failure != 0 || rank.report.stopped != 0) return false;
-    return data_.right(call, layout_.slot_bytes);
   }
 
   const Plan& plan_;
   gpu::Layout layout_;
   Partials partials_;
+  gpu::Direct direct_;
   std::map<std::tuple<int, int, std::uint8_t>, Channel> channels_;
   std::vector<Rank> ranks_;
   JobData data_;
@@ -172,7 +178,12 @@ inline void GpuJob::start(const JobCall& call) {
     rank.scratch = zeroed(shape.scratch_stride * std::size_t(rank.image->scratch_chunks) + 1);
     rank.report = {};
     JobBuffers& buffers = data_.buffers(int(i));
-    gpu::CallMemory memory{buffers.input(), buffers.output(), rank.scratch.get()};
+    gpu::CallMemory memory;
+    memory.input = buffers.input();
+    memory.output = buffers.output();
+    memory.scratch = rank.scratch.get();
+    memory.direct = direct_;
+    memory.direct.flag = call.in_place ? gpu::stage_lends_in_place : gpu::stage_lends;
     memory.weights = rank.program->weights(rank.memory.get());
     memory.stop = &stop;
     memory.report = &rank.report;

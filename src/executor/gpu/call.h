@@ -54,6 +54,19 @@ struct Report {
   std::uint32_t peer = 0;    // 1 more than whose message it was; 0: nobody's
 };
 
+/// Beside Stage's own, on stages as kernels have them: no other lane of the rank writes the span,
+/// so that the lane which lends it sees by itself who may not write there; and the same where
+/// output lies upon input.
+inline constexpr std::uint8_t stage_lends = 64;
+inline constexpr std::uint8_t stage_lends_in_place = 128;
+
+/// What of a call's memory kernels of other GPUs may read and write in place of slots.
+struct Direct {
+  std::uint64_t reached_by = 0;  // GPUs that reach all of it, as bits
+  std::uint64_t least = 0;       // bytes of a message
+  std::uint8_t flag = stage_lends;
+};
+
 /// A call of a program.
 struct Call {
   alignas(8) std::byte factor[8] = {};  // an element, of Reduction::premul
@@ -74,6 +87,7 @@ struct Call {
   Dtype dtype = Dtype::f32;
   Reduction reduction = Reduction::sum;
   Partials partials = Partials::dtype;
+  Direct direct;
   /// Not 0: the host wants the kernel to end.
   std::uint32_t* stop = nullptr;
   Report* report = nullptr;

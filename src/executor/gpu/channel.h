@@ -22,19 +22,23 @@ struct alignas(16) Head {
 
 /// A payload's size, the form of its elements, and how it travels.
 struct Meta {
+  /// In the slot's body, before the head; in words with a flag each, which need no order; or not at
+  /// all: the body begins with the address at which the receiver finds it.
+  enum class Place : std::uint8_t { body, words, elsewhere };
+
   std::uint32_t bytes = 0;
   Form form = Form::dtype;
-  /// In words with a flag each, which need no order; else in the slot's body, before the head.
-  bool flagged = false;
+  Place place = Place::body;
 
-  static constexpr std::uint32_t max_bytes = (1u << 30) - 1;
+  static constexpr std::uint32_t max_bytes = (1u << 29) - 1;
 
   KHORO_HD std::uint32_t pack() const noexcept {
-    return bytes | static_cast<std::uint32_t>(form == Form::carry) << 30 |
-           static_cast<std::uint32_t>(flagged) << 31;
+    return bytes | static_cast<std::uint32_t>(form == Form::carry) << 29 |
+           static_cast<std::uint32_t>(place) << 30;
   }
   KHORO_HD static Meta unpack(std::uint32_t word) noexcept {
-    return {word & max_bytes, (word >> 30 & 1) != 0 ? Form::carry : Form::dtype, word >> 31 != 0};
+    return {word & max_bytes, (word >> 29 & 1) != 0 ? Form::carry : Form::dtype,
+            static_cast<Place>(word >> 30)};
   }
 };
 
@@ -57,6 +61,7 @@ constexpr std::uint64_t flags_renewed_every = std::uint64_t{1} << 31;
 struct alignas(16) Offer {
   std::uint64_t number;
   std::uint64_t bytes;
+  std::byte* data;  // as kernels of the sender reach it; null: a slot is filled in its place
 };
 
 /// How a channel's memory is laid out, as both ends know it.
@@ -98,6 +103,9 @@ struct End {
   std::uint64_t* released = nullptr;
   Offer* offers = nullptr;
   Layout layout;
+  /// The GPU of the other end, a bit of Call::reached_by, if its kernels take addresses of this
+  /// process; else 0.
+  std::uint64_t peer_device = 0;
   std::uint64_t number = 0;   // of the last message published, or released
   std::uint64_t windows = 0;  // filled, or taken
   std::uint64_t offered = 0;  // windows, by a receiver
@@ -107,7 +115,8 @@ struct End {
   std::uint32_t bytes = 0;
   Form form = Form::dtype;
   bool flagged = false;
-  bool staged = false;  // the room is the block's own
+  bool elsewhere = false;  // the room is memory that this rank, or the peer, has lent
+  bool staged = false;     // the room is the block's own
 
   KHORO_HD std::uint32_t slot(std::uint64_t of) const noexcept {
     return static_cast<std::uint32_t>((of - 1) % layout.slots);

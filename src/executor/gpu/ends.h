@@ -29,13 +29,16 @@ KHORO_HD inline Arrival look_at(End& from, std::uint32_t digest) noexcept {
   const std::uint64_t second = observe_alone(head.second);
   if (!has_number(second, next)) return Arrival::corrupt;  // it was written before the first
   const Meta meta = Meta::unpack(static_cast<std::uint32_t>(second));
-  if (meta.bytes > (meta.flagged ? from.layout.flagged_bytes : from.layout.slot_bytes))
+  from.flagged = meta.place == Meta::Place::words;
+  from.elsewhere = meta.place == Meta::Place::elsewhere;
+  if (meta.bytes > (from.flagged ? from.layout.flagged_bytes : from.layout.slot_bytes) ||
+      meta.place > Meta::Place::elsewhere || (from.elsewhere && from.peer_device == 0))
     return Arrival::corrupt;
   from.bytes = meta.bytes;
   from.form = meta.form;
-  from.flagged = meta.flagged;
   from.staged = false;
   from.room = from.body(next);
+  if (from.elsewhere) std::memcpy(&from.room, from.body(next), sizeof from.room);
   return Arrival::there;
 }
 
@@ -47,7 +50,8 @@ KHORO_HD inline bool has_credit(End& to) noexcept {
 
 KHORO_HD inline std::uint32_t words_of(std::uint32_t bytes) noexcept { return (bytes + 3) / 4; }
 
-/// Publishes the acquired message. All of its body was written before, in the sight of who calls.
+/// Publishes the acquired message. All of its payload was written before, in the sight of who
+/// calls.
 KHORO_HD inline void show(End& to, const MessageHead& message) noexcept {
   const std::uint64_t number = ++to.number;
   if (to.renews_flags(number)) {
@@ -55,7 +59,12 @@ KHORO_HD inline void show(End& to, const MessageHead& message) noexcept {
     for (std::uint32_t i = to.flagged ? words_of(to.bytes) : 0; i < to.layout.words_of_slot(); ++i)
       publish_alone(words[i], numbered(number, 0));
   }
-  const Meta meta{static_cast<std::uint32_t>(message.bytes), message.form, to.flagged};
+  Meta meta{static_cast<std::uint32_t>(message.bytes), message.form};
+  if (to.flagged) meta.place = Meta::Place::words;
+  if (to.elsewhere) {
+    meta.place = Meta::Place::elsewhere;
+    std::memcpy(to.body(number), &to.room, sizeof to.room);
+  }
   Head& head = to.head(number);
   publish_alone(head.second, numbered(number, meta.pack()));
   khoro::publish(head.first, numbered(number, message.digest));
@@ -103,10 +112,11 @@ KHORO_HD inline const Offer* oldest_offer(const End& to) noexcept {
 }
 
 /// False while as many are open as there may be.
-KHORO_HD inline bool make_offer(End& from, std::uint64_t bytes) noexcept {
+KHORO_HD inline bool make_offer(End& from, std::uint64_t bytes, std::byte* data) noexcept {
   if (from.offered - from.windows == from.layout.slots) return false;
   Offer& offer = from.offers[from.offered % from.layout.slots];
   offer.bytes = bytes;
+  offer.data = data;
   khoro::publish(offer.number, ++from.offered);
   return true;
 }

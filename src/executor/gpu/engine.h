@@ -95,6 +95,7 @@ class Engine {
     }
     message_.head = {expected, from.bytes, from.form};
     message_.data = from.bytes > 0 ? from.room : nullptr;
+    message_.by_reference = from.elsewhere;
     return {Status::ok, &message_};
   }
   KHORO_HD bool intact(std::uint32_t) const noexcept { return true; }
@@ -109,6 +110,7 @@ class Engine {
     if (to.room != nullptr) return to.room;
     if (!has_credit(to)) return nullptr;
     to.bytes = static_cast<std::uint32_t>(bytes);
+    to.elsewhere = false;
     to.flagged = bytes > 0 && bytes <= to.layout.flagged_bytes && staging_.take(to);
     if (to.flagged)
       ++departing_;
@@ -129,17 +131,21 @@ class Engine {
   KHORO_HD const Window* window(std::uint32_t port) noexcept {
     const Offer* const offer = oldest_offer(end(port));
     if (offer == nullptr) return nullptr;
-    window_seen_ = {nullptr, offer->bytes};
+    window_seen_ = {offer->data, offer->bytes};
     return &window_seen_;
   }
   KHORO_HD void publish_put(std::uint32_t port, const MessageHead& head) noexcept {
-    ++end(port).windows;
+    End& to = end(port);
+    std::byte* const window = oldest_offer(to)->data;
+    ++to.windows;
+    if (window != nullptr) return publish_at(to, head, window);
     publish(port, head);
   }
   KHORO_HD bool offer(std::uint32_t port, const Window& window, std::uint32_t stage,
                       std::uint64_t tile) noexcept {
     End& from = end(port);
-    if (!make_offer(from, window.bytes)) return false;
+    std::byte* const data = is_direct(from, window.bytes) ? window.data : nullptr;
+    if (!make_offer(from, window.bytes, data)) return false;
     offered(port, from.offered - 1) = {stage, tile, true};
     return true;
   }
@@ -149,12 +155,38 @@ class Engine {
   }
   KHORO_HD void window_taken(std::uint32_t port) noexcept { ++end(port).windows; }
 
-  // It lends nothing.
-  KHORO_HD bool lends_from(Buffer) const noexcept { return false; }
-  KHORO_HD bool lends() const noexcept { return false; }
-  KHORO_HD bool lent(const std::byte*, std::uint64_t) const noexcept { return false; }
-  KHORO_HD bool may_lend(std::uint32_t, const Move&, std::uint64_t) const noexcept { return false; }
-  KHORO_HD void lend(std::uint32_t, const MessageHead&, const std::byte*) noexcept {}
+  KHORO_HD bool lends_from(const Stage& stage) const noexcept {
+    return call_.direct.reached_by != 0 && (stage.flags & call_.direct.flag) != 0;
+  }
+  KHORO_HD bool lends() const noexcept { return loan_count_ > 0; }
+  KHORO_HD bool lent(const std::byte* data, std::uint64_t bytes) noexcept {
+    if (!overlaps_loan(data, bytes)) return false;
+    take_back();
+    return overlaps_loan(data, bytes);
+  }
+  KHORO_HD bool may_lend(std::uint32_t port, const Move& move, std::uint64_t bytes) noexcept {
+    if (!is_direct(end(port), bytes)) return false;
+    // The sinks before this one may come to be loans, too.
+    if (loan_count_ + move.sink_count >= most_loans) take_back();
+    return loan_count_ + move.sink_count < most_loans;
+  }
+  KHORO_HD void lend(std::uint32_t port, const MessageHead& head, const std::byte* data) noexcept {
+    End& to = end(port);
+    publish_at(to, head, const_cast<std::byte*>(data));
+    loans_[loan_count_++] = {data, head.bytes, to.number, port};
+  }
+  /// Forgets the loans that are back.
+  KHORO_HD void take_back() noexcept {
+    for (std::uint32_t i = 0; i < loan_count_;) {
+      const Loan& loan = loans_[i];
+      End& to = end(loan.port);
+      if (to.credit < loan.number) to.credit = khoro::observe(*to.released);
+      if (to.credit >= loan.number)
+        loans_[i] = loans_[--loan_count_];
+      else
+        ++i;
+    }
+  }
 
   /// Takes in what the messages of a step carry in flagged words, and has the next stages at hand.
   /// Waits for words that are under way.
@@ -209,6 +241,15 @@ class Engine {
   }
 
  private:
+  /// What a peer may read where it lies until it has released the message.
+  struct Loan {
+    const std::byte* data = nullptr;
+    std::uint64_t bytes = 0;
+    std::uint64_t number = 0;  // of the message
+    std::uint32_t port = 0;
+  };
+
+  static constexpr std::uint32_t most_loans = 32;
   static constexpr std::uint32_t window_most = 64;
   static constexpr std::uint32_t none = ~0u;
 
@@ -216,6 +257,20 @@ class Engine {
   KHORO_HD End& end(std::uint32_t port) const noexcept { return *program().ends[port]; }
   KHORO_HD OfferedWindow& offered(std::uint32_t port, std::uint64_t number) const noexcept {
     return program().windows[port * End::most_windows + number % End::most_windows];
+  }
+  KHORO_HD bool is_direct(const End& end, std::uint64_t bytes) const noexcept {
+    return (call_.direct.reached_by & end.peer_device) != 0 && bytes >= call_.direct.least;
+  }
+  KHORO_HD bool overlaps_loan(const std::byte* data, std::uint64_t bytes) const noexcept {
+    for (std::uint32_t i = 0; i < loan_count_; ++i)
+      if (loans_[i].data < data + bytes && data < loans_[i].data + loans_[i].bytes) return true;
+    return false;
+  }
+  KHORO_HD void publish_at(End& to, const MessageHead& head, std::byte* data) noexcept {
+    to.room = data;
+    to.elsewhere = true;
+    show(to, head);
+    to.room = nullptr;
   }
   KHORO_HD void place(Run& run, std::int32_t chunk) const noexcept {
     if (run.buffer == Buffer::scratch) {
@@ -240,6 +295,8 @@ class Engine {
   Status status_ = Status::ok;
   Message message_;
   Window window_seen_;
+  std::uint32_t loan_count_ = 0;
+  Loan loans_[most_loans];
   // The stages at hand, and where they are to begin.
   std::uint32_t window_first_ = none / 2;
   std::uint32_t wanted_ = none;

@@ -23,10 +23,70 @@ T* there(std::byte* at, std::uint64_t offset) {
   return reinterpret_cast<T*>(at + offset);
 }
 
+/// Which lanes write the chunks of a buffer, themselves or by windows that they offer.
+class Writers {
+ public:
+  void add(std::int32_t chunk, int lane) {
+    const auto i = static_cast<std::size_t>(chunk);
+    if (i >= lanes_.size()) lanes_.resize(i + 1, nobody);
+    lanes_[i] = lanes_[i] == nobody || lanes_[i] == lane ? lane : several;
+  }
+  int of(std::int32_t chunk) const {
+    const auto i = static_cast<std::size_t>(chunk);
+    return i < lanes_.size() ? lanes_[i] : nobody;
+  }
+  std::int32_t chunks() const { return static_cast<std::int32_t>(lanes_.size()); }
+  /// No lane but this one writes there.
+  bool none_but(int lane, const Stage& stage) const {
+    for (std::int32_t chunk = stage.first; chunk < stage.last; ++chunk)
+      if (of(chunk) != nobody && of(chunk) != lane) return false;
+    return true;
+  }
+
+  static constexpr int nobody = -1, several = -2;
+
+ private:
+  std::vector<int> lanes_;
+};
+
+/// The image's stages, with what kernels want to know of them.
+std::vector<Stage> stages_of(const Image& image, const Collective& collective) {
+  static_assert(
+      ((Stage::reduces | Stage::premul | Stage::ends) & (stage_lends | stage_lends_in_place)) == 0);
+  Writers output, scratch, upon_input;
+  for (std::size_t lane = 0; lane < image.lanes.size(); ++lane)
+    for (std::uint32_t i = image.lanes[lane].first; i < image.lanes[lane].last; ++i) {
+      const Stage& stage = image.stages[i];
+      if (stage.verb != Verb::write && stage.verb != Verb::offer) continue;
+      Writers& writers = stage.buffer == Buffer::scratch ? scratch : output;
+      for (std::int32_t chunk = stage.first; chunk < stage.last; ++chunk)
+        writers.add(chunk, static_cast<int>(lane));
+    }
+  for (std::int32_t chunk = 0; chunk < output.chunks(); ++chunk)
+    if (output.of(chunk) != Writers::nobody)
+      if (const auto input = collective.in_place_input(image.rank, chunk, image.chunks))
+        upon_input.add(*input, output.of(chunk));
+
+  std::vector<Stage> stages = image.stages;
+  for (std::size_t lane = 0; lane < image.lanes.size(); ++lane)
+    for (std::uint32_t i = image.lanes[lane].first; i < image.lanes[lane].last; ++i) {
+      Stage& stage = stages[i];
+      if (stage.verb != Verb::read && stage.verb != Verb::write) continue;
+      const bool input = stage.buffer == Buffer::input;
+      const Writers& writers = input                             ? upon_input
+                               : stage.buffer == Buffer::scratch ? scratch
+                                                                 : output;
+      const bool alone = writers.none_but(static_cast<int>(lane), stage);
+      if (input || alone) stage.flags |= stage_lends;
+      if (alone && (!input || image.lends_in_place)) stage.flags |= stage_lends_in_place;
+    }
+  return stages;
+}
+
 }  // namespace
 
 ProgramLayout::ProgramLayout(const Image& image, const Collective& collective)
-    : image_(image), ranks_(collective.ranks) {
+    : image_(image), collective_(collective) {
   check_runnable(image, collective);
   for (const Image::Range lane : image.lanes) {
     const StepRoom room = room_of(image, lane);
@@ -63,7 +123,7 @@ Program ProgramLayout::write(std::span<std::byte> memory, std::byte* at,
   const std::vector<Held> held(static_cast<std::size_t>(image_.scratch_chunks));
   const std::vector<OfferedWindow> windows(image_.ports.size() * End::most_windows);
 
-  put<Stage>(memory, stages_, image_.stages);
+  put<Stage>(memory, stages_, stages_of(image_, collective_));
   put<std::uint32_t>(memory, port_of_stage_, image_.port_of_stage);
   put<LaneRange>(memory, lanes_, lanes);
   put<End*>(memory, ends_, ends);
@@ -82,7 +142,7 @@ Program ProgramLayout::write(std::span<std::byte> memory, std::byte* at,
   program.held = there<Held>(at, held_);
   program.windows = there<OfferedWindow>(at, windows_);
   program.lane_count = static_cast<std::uint32_t>(lanes.size());
-  program.ranks = static_cast<std::uint32_t>(ranks_);
+  program.ranks = static_cast<std::uint32_t>(collective_.ranks);
   program.chunks = image_.chunks;
   program.sources = sources_;
   program.sinks = sinks_;
@@ -112,6 +172,7 @@ Call make_call(const Program& program, const CallShape& shape, const CallArgumen
   call.dtype = arguments.dtype;
   call.reduction = arguments.reduction;
   call.partials = partials;
+  call.direct = memory.direct;
   call.stop = memory.stop;
   call.report = memory.report;
   return call;

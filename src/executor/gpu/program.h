@@ -34,7 +34,7 @@ class ProgramLayout {
   std::uint64_t reserve(std::size_t count);
 
   const Image& image_;
-  int ranks_;
+  const Collective collective_;
   std::uint32_t sources_ = 0, sinks_ = 0;  // of the widest step
   std::uint64_t bytes_ = 0;
   // Offsets.
@@ -46,6 +46,7 @@ struct CallMemory {
   std::byte* input = nullptr;
   std::byte* output = nullptr;
   std::byte* scratch = nullptr;
+  Direct direct;
   const std::uint32_t* weights = nullptr;
   std::uint32_t* stop = nullptr;
   Report* report = nullptr;

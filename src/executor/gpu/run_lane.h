@@ -79,6 +79,11 @@ KHORO_HD bool run_lane(const Team& team, const Call& call, std::uint32_t number,
       if (block.ends) break;
     }
     progress = advance(block.engine, team, block.lane);
+    if (progress == Progress::done && block.engine.lends()) {
+      team.sync();  // all have seen it
+      if (team.rank() == 0) block.engine.take_back();
+      progress = Progress::waiting;
+    }
     if (progress == Progress::waiting) team.pause();
   }
   if (progress == Progress::done) return true;
