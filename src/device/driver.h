@@ -37,10 +37,18 @@ struct AddressFacts {
   std::uint64_t bytes = 0;
 };
 
+/// Of some devices, each a bit; those from 64 on have none.
+using DeviceSet = std::uint64_t;
+constexpr DeviceSet only(int device) noexcept {
+  return device >= 0 && device < 64 ? DeviceSet{1} << device : 0;
+}
+
 /// Memory as kernels of a device reach it.
 struct Reached {
   DeviceAddress in_kernels = 0;  // what they have to use for the address
   AddressFacts facts;
+  /// Devices that have the memory, and others known to reach it by what `in_kernels` says.
+  DeviceSet devices = 0;
 };
 
 /// What another process needs to open memory of this one's.
@@ -60,6 +68,9 @@ class DeviceMemory {
   /// Has kernels of another device reach it. Throws `Error`: invalid_usage unless
   /// Driver::reaches().
   virtual void allow(int device) = 0;
+  /// The same of all devices that Driver::reaches() names, as far as the driver does that and none
+  /// has to be brought into use for it. Driver::reach() says what came of it.
+  virtual void allow_all() noexcept = 0;
   /// Throws `Error`.
   virtual MemoryHandle handle() const = 0;
 };

@@ -339,6 +339,25 @@ inline void check_reach(Driver& driver) {
   }
 }
 
+/// Whom a driver says to reach memory does, by the same address.
+inline void check_reach_of_all(Driver& driver) {
+  INFO(__func__);
+  for (int peer = 0; peer < driver.devices(); ++peer) {
+    const auto memory = driver.allocate(peer, 4096);
+    const DeviceAddress address = memory->address() + 100;
+    CHECK(driver.reach(peer, address).devices == only(peer));
+    memory->allow_all();
+    const Reached reached = driver.reach(peer, address);
+    CHECK((reached.devices & only(peer)) != 0);
+    for (int device = 0; device < driver.devices(); ++device) {
+      const bool said = (reached.devices & only(device)) != 0;
+      if (said) CHECK(driver.in_kernels(device, address) == reached.in_kernels);
+      if (said) CHECK(driver.reach(device, address).devices == reached.devices);
+      if (said) CHECK(driver.reaches(device, peer));
+    }
+  }
+}
+
 /// For devices that have little memory, and nobody else's in it.
 inline void check_exhaustion(Driver& driver) {
   INFO(__func__);
@@ -456,6 +475,7 @@ inline void check_driver(Driver& driver) {
   check_borrowed_streams(driver);
   check_addresses(driver);
   check_reach(driver);
+  check_reach_of_all(driver);
   check_bad_arguments(driver);
 }
 

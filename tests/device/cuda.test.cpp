@@ -53,6 +53,7 @@ void tour(const MemoryHandle& foreign) {
   const auto memory = driver->allocate(0, 5000);
   const auto far = driver->allocate(1, 5000);
   if (driver->reaches(1, 0)) memory->allow(1);
+  far->allow_all();
   (void)memory->handle();
   const auto opened = driver->open(0, foreign);
   (void)driver->in_kernels(1, memory->address());
@@ -199,6 +200,15 @@ TEST_CASE("CUDA is asked once what kernels reach at an address", "[device]") {
   for (const DeviceAddress address : {memory->address(), pinned->address()})
     CHECK(calls_of([&] { (void)driver->reach(0, address); }) ==
           calls_of([&] { (void)driver->facts(address); }));
+}
+
+TEST_CASE("memory that is mapped is let to all of CUDA's GPUs, used or not", "[device]") {
+  const auto driver = open_driver();
+  const auto memory = driver->allocate(0, 5000);
+  const int before = open();
+  memory->allow_all();
+  CHECK(driver->reach(0, memory->address() + 4999).devices == 3);
+  CHECK(open() == before);  // no context was made
 }
 
 TEST_CASE("kernels of CUDA's GPUs that are not there", "[device]") {

@@ -52,7 +52,10 @@ TEST_CASE("memory of a virtual GPU that is out of reach is not opened", "[device
   machine.reach[2][0] = false;
   const auto driver = make_virtual_driver(machine);
   conformance::check_reach(*driver);
+  conformance::check_reach_of_all(*driver);
   const auto memory = driver->allocate(0, 4096);
+  memory->allow_all();
+  CHECK(driver->reach(0, memory->address()).devices == 3);
   const auto open = [&](int device, const MemoryHandle& handle) {
     return conformance::code_of_call([&] { driver->open(device, handle); });
   };

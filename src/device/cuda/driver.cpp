@@ -28,7 +28,7 @@ class CudaDriver final : public Driver {
     return facts_of(gpus_.any(), address);
   }
   Reached reach(int device, DeviceAddress address) const override {
-    return cuda_driver::reach(gpus_.at(device), address);
+    return cuda_driver::reach(gpus_, gpus_.at(device), address);
   }
 
   std::unique_ptr<DeviceMemory> allocate(int device, std::uint64_t bytes) override {

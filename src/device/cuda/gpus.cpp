@@ -23,4 +23,18 @@ void Gpus::check_reach(const Gpu& gpu, int owner) {
                 fmt::format("GPU {} does not reach memory of GPU {}", gpu.number(), owner));
 }
 
+void Gpus::note(DeviceAddress begin, DeviceSet devices) {
+  const std::lock_guard lock(mutex_);
+  if (devices != 0)
+    noted_[begin] = devices;
+  else
+    noted_.erase(begin);
+}
+
+DeviceSet Gpus::noted(DeviceAddress begin) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = noted_.find(begin);
+  return found == noted_.end() ? 0 : found->second;
+}
+
 }  // namespace khoro::cuda_driver

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <deque>
+#include <map>
+#include <mutex>
 
 #include "device/arguments.h"
 #include "device/cuda/device.h"
@@ -21,8 +23,15 @@ class Gpus {
   /// Throws invalid_usage unless kernels of `gpu` reach memory of the device `owner`.
   void check_reach(const Gpu& gpu, int owner);
 
+  /// Which devices were let to the memory that begins there; none: it is no more.
+  void note(DeviceAddress begin, DeviceSet devices);
+  /// None where nothing was noted.
+  DeviceSet noted(DeviceAddress begin) const;
+
  private:
   std::deque<Gpu> gpus_;
+  mutable std::mutex mutex_;
+  std::map<DeviceAddress, DeviceSet> noted_;
 };
 
 }  // namespace khoro::cuda_driver

@@ -35,6 +35,9 @@ struct Parts {
 class MappedMemory final : public DeviceMemory {
  public:
   MappedMemory(Gpus& gpus, Gpu& gpu) : gpus_(gpus), gpu_(gpu), api_(gpu.api()), parts_(gpu) {}
+  ~MappedMemory() override {
+    if (users_ != 0) gpus_.note(parts_.address, 0);
+  }
 
   void create(std::uint64_t bytes) {
     CUmemAllocationProp kind{};
@@ -80,6 +83,13 @@ class MappedMemory final : public DeviceMemory {
     let(user);
   }
 
+  void allow_all() noexcept override {
+    for (int device = 0; device < gpus_.count(); ++device)
+      quietly([&] {
+        if (gpus_.at(device).reaches(gpus_.at(owner_))) let(gpus_.at(device));
+      });
+  }
+
   MemoryHandle handle() const override {
     const Current current(gpu_);
     MemoryHandle handle;
@@ -104,13 +114,14 @@ class MappedMemory final : public DeviceMemory {
     let(gpu_);
   }
 
-  void let(Gpu& user) {
-    const Current current(user);
+  void let(const Gpu& user) {
+    const Current current(gpu_);  // one that is in use: the user need not be
     CUmemAccessDesc access{};
     access.location = {CU_MEM_LOCATION_TYPE_DEVICE, {user.number()}};
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     api_.check(api_.cuMemSetAccess(parts_.address, parts_.size, &access, 1),
                "let GPU {} reach memory of GPU {}", user.number(), owner_);
+    gpus_.note(parts_.address, users_ |= only(user.number()));
   }
 
   Gpus& gpus_;
@@ -119,6 +130,7 @@ class MappedMemory final : public DeviceMemory {
   Parts parts_;
   std::uint64_t bytes_ = 0;
   int owner_ = 0;  // the device that it lies on
+  DeviceSet users_ = 0;
 };
 
 }  // namespace

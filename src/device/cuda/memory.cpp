@@ -66,7 +66,7 @@ Reached ask(Gpu& gpu, DeviceAddress address) {
             "tell what is at {:#x}", address);
   const AddressFacts::Kind kind = kind_of(type, managed != 0);
   if (kind == AddressFacts::Kind::unknown) return {};
-  return {seen, {kind, kind == AddressFacts::Kind::device ? device : -1, begin, bytes}};
+  return {seen, {kind, kind == AddressFacts::Kind::device ? device : -1, begin, bytes}, 0};
 }
 
 /// Whether kernels reach memory of another GPU: it may have an address for them that they must not
@@ -102,8 +102,8 @@ std::unique_ptr<PinnedMemory> pin(Gpu& gpu, std::span<std::byte> memory) {
 
 AddressFacts facts_of(Gpu& gpu, DeviceAddress address) { return ask(gpu, address).facts; }
 
-Reached reach(Gpu& gpu, DeviceAddress address) {
-  const Reached reached = ask(gpu, address);
+Reached reach(const Gpus& gpus, Gpu& gpu, DeviceAddress address) {
+  Reached reached = ask(gpu, address);
   const AddressFacts& facts = reached.facts;
   if (facts.kind == AddressFacts::Kind::unknown) throw unreachable(address);
   bool allowed = reached.in_kernels != 0;
@@ -113,6 +113,8 @@ Reached reach(Gpu& gpu, DeviceAddress address) {
     throw Error(Code::invalid_usage,
                 fmt::format("kernels of GPU {} were not allowed to reach {:#x} of GPU {}",
                             gpu.number(), address, facts.device));
+  if (facts.kind == AddressFacts::Kind::device)
+    reached.devices = only(facts.device) | gpus.noted(facts.begin);
   return reached;
 }
 

@@ -25,6 +25,6 @@ std::unique_ptr<PinnedMemory> pin(Gpu& gpu, std::span<std::byte> memory);
 /// What an address is, by any device.
 AddressFacts facts_of(Gpu& gpu, DeviceAddress address);
 /// Throws invalid_usage if kernels of `gpu` do not reach it.
-Reached reach(Gpu& gpu, DeviceAddress address);
+Reached reach(const Gpus& gpus, Gpu& gpu, DeviceAddress address);
 
 }  // namespace khoro::cuda_driver

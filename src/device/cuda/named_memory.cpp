@@ -37,6 +37,9 @@ class NamedMemory final : public DeviceMemory {
       api_.check(result, "let GPU {} reach memory of GPU {}", device, gpu_.number());
   }
 
+  /// Contexts are let to each other's memory, and those of other devices are not made for it.
+  void allow_all() noexcept override {}
+
   MemoryHandle handle() const override {
     const Current current(gpu_);
     CUipcMemHandle name{};
@@ -81,6 +84,7 @@ class OpenedMemory final : public DeviceMemory {
                               "not reach it: open it for that one",
                               gpu_.number(), device));
   }
+  void allow_all() noexcept override {}
   MemoryHandle handle() const override { return {{}, handle_.words, handle_.bytes}; }
 
  private:

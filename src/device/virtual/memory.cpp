@@ -88,6 +88,12 @@ class Memory : public DeviceMemory {
     memories_.allow(address(), device);
   }
 
+  void allow_all() noexcept override {
+    for (int device = 0; device < static_cast<int>(memories_.machine().devices.size()); ++device)
+      if (memories_.machine().reach[memories_.place_of(device)][memories_.place_of(owner_)])
+        memories_.allow(address(), device);
+  }
+
   MemoryHandle handle() const override {
     MemoryHandle handle;
     handle.descriptor = Descriptor(::fcntl(descriptor_.number(), F_DUPFD_CLOEXEC, 0));
@@ -190,7 +196,10 @@ Reached Memories::reach(int device, DeviceAddress address) const {
                 fmt::format("kernels of virtual GPU {} were not allowed to reach {:#x} of GPU {}",
                             device, address, region->facts.device));
   const auto data = reinterpret_cast<DeviceAddress>(region->data);
-  return {data + (address - region->facts.begin), region->facts};
+  DeviceSet devices = 0;
+  for (std::size_t user = 0; user < region->users.size(); ++user)
+    if (region->users[user]) devices |= only(static_cast<int>(user));
+  return {data + (address - region->facts.begin), region->facts, devices};
 }
 
 std::byte* Memories::data(DeviceAddress address, std::uint64_t bytes) const {
