@@ -8,7 +8,9 @@
  * queued; stream NULL blocks, as on hosts. Counts and displacements of calls with V are arrays of
  * the host, which the caller has back then. A call with a stream of the host is khoroInvalidUsage,
  * and so are, so far, tags, and reductions that are functions. What fails later is told by
- * khoroCommGetAsyncError, within 2 s, and kernels that wait end.
+ * khoroCommGetAsyncError, within 2 s, and kernels that wait end. Ranks that are threads of one
+ * process may read and write each other's buffers while calls run; who is told of a failure by any
+ * function, or has destroyed the communicator, has its own back.
  *
  * Virtual GPUs are threads and memory of the host, for machines that have no other ones:
  * KHORO_VIRTUAL_GPUS says how many a process sees, and KHORO_TOPO_FILE what machine they are in.
@@ -50,13 +52,15 @@ KHORO_API khoroResult_t khoroCommInitAll(khoroComm_t* comms, int n, const int* d
 KHORO_API khoroResult_t khoroCommDevice(khoroComm_t comm, khoroMemory_t* memory, int* device);
 
 /* `bytes` of a GPU's memory, zeroed. The caller owns it and frees it with khoroDeviceFree, when no
- * call uses it any more. Memory that other libraries have allocated is as good. Local, thread-safe.
+ * call uses it any more. Calls take memory of other libraries as well; this one all GPUs reach that
+ * can, so that ranks of one process need not copy messages in it. Local, thread-safe.
  * Results: khoroSuccess, khoroInvalidArgument (NULL, 0 bytes, no such GPU), khoroInvalidUsage as
  * khoroDeviceCount, khoroOutOfMemory, khoroUnhandledDeviceError. */
 KHORO_API khoroResult_t khoroDeviceAlloc(void** pointer, size_t bytes, khoroMemory_t memory,
                                          int device);
-/* NULL frees nothing. Local, thread-safe. Results: khoroSuccess, khoroInvalidArgument (it is
- * nothing that was allocated, or was freed). */
+/* NULL frees nothing. Blocks while kernels of communicators that have failed still run, which they
+ * do not for long. Local, thread-safe. Results: khoroSuccess, khoroInvalidArgument (it is nothing
+ * that was allocated, or was freed). */
 KHORO_API khoroResult_t khoroDeviceFree(void* pointer);
 
 /* A stream of a GPU, for calls of communicators whose rank has that GPU. khoroStreamSynchronize,

@@ -12,6 +12,7 @@
 #include "api/handle_table.h"
 #include "api/stream_handles.h"
 #include "base/error.h"
+#include "communicator/communicator.h"
 #include "communicator/gpus.h"
 #include "khoro/device.h"
 
@@ -109,6 +110,7 @@ khoroResult_t khoroDeviceAlloc(void** pointer, size_t bytes, khoroMemory_t memor
     if (bytes == 0) throw Error(Code::invalid_argument, "0 bytes; allocate 1 at least");
     const auto driver = gpus(memory);
     Allocations::Held held{driver, driver->allocate(device, bytes)};
+    held.memory->allow_all();  // so that ranks which are threads may use each other's buffers
     const DeviceAddress address = held.memory->address();
     const std::lock_guard lock(allocations().mutex);
     allocations().held.emplace(address, std::move(held));
@@ -119,6 +121,7 @@ khoroResult_t khoroDeviceAlloc(void** pointer, size_t bytes, khoroMemory_t memor
 khoroResult_t khoroDeviceFree(void* pointer) {
   return guard([&] {
     if (pointer == nullptr) return;
+    khoro::Communicator::settle_gpus();
     Allocations::Held freed;  // without the lock
     const std::lock_guard lock(allocations().mutex);
     const auto found = allocations().held.find(address_of(pointer));

@@ -88,6 +88,9 @@ khoroResult_t khoroCommGetAsyncError(khoroComm_t comm, khoroResult_t* error) {
     khoro::Communicator* const communicator = pin.communicator();
     Code code = communicator ? communicator->async_error() : pin.making()->code();
     if (code == Code::success && handles().in_background(pin)) code = Code::in_progress;
+    // Who knows of a failure may take the buffers of calls for something else.
+    if (communicator && communicator->gpu() && communicator->stopped())
+      khoro::Communicator::settle_gpus();
     *error = static_cast<khoroResult_t>(code);
   });
 }

@@ -84,6 +84,10 @@ constexpr SettingRow table[] = {
      "Messages between GPUs of so many bytes or less travel in words with a flag each, which takes "
      "twice the bytes and spares a round of fences.",
      &S::flagged_bytes},
+    {"KHORO_DIRECT_BYTES", bytes, "16K", "0..1099511627776", Scope::job,
+     "Messages between GPUs of one process of so many bytes or more are read where they lie, or "
+     "written where they are to be, if the other's GPU reaches the buffers; 0 copies all of them.",
+     &S::direct_bytes},
     {"KHORO_TRACE", text, "", "", Scope::process,
      "A file to which the ranks write when each call began and ended, and who waited for whom, for "
      "chrome://tracing and Perfetto; empty writes none.",

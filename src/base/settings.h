@@ -61,6 +61,7 @@ struct Settings {
   std::int64_t device;
   std::string peer_access;
   std::int64_t flagged_bytes;
+  std::int64_t direct_bytes;
   std::string trace;
   std::int64_t virtual_gpus;
   std::string topology_file;

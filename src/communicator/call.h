@@ -150,6 +150,7 @@ struct Call {
   std::uint32_t tag = 0;
   /// On a GPU, once it is checked: those buffers that it uses, as kernels see them.
   CallBuffers in_kernels = {};
+  std::uint64_t reached_by = 0;  // the GPUs whose kernels reach both: a DeviceSet
 };
 
 std::string_view name(CallKind kind) noexcept;

@@ -159,8 +159,13 @@ class Communicator {
 
   /// True once the communicator is poisoned: one load.
   bool stopped() const noexcept { return poison_.latched(); }
-  /// Throws the first cause. Precondition: stopped().
+  /// Throws the first cause, once the caller may have the buffers of calls on GPUs back.
+  /// Precondition: stopped().
   [[noreturn]] void throw_cause() const;
+  /// Blocks until no kernel runs of a communicator of this process that has failed: it may read and
+  /// write buffers of all ranks that are threads here. They have been told, so this is short; 10 s
+  /// at most.
+  static void settle_gpus() noexcept;
   /// The first cause, or success; looks at peers' notices.
   Code async_error() noexcept;
   /// Precondition: stopped().
@@ -230,6 +235,8 @@ class Communicator {
   bool on_gpu(const Call& call) const noexcept {
     return gpu_ && call.signature.kind != CallKind::split;
   }
+  /// launch(), with the mutex, and a failure is left to the caller.
+  void queue(const GpuCalls& calls, DeviceStream* stream);
   void launch_others(const std::vector<Call>& calls, DeviceStream& on, bool awaited,
                      const Call*& current);
   /// Gives it its number, and says on the rank's page that it has begun.

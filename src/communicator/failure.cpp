@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -29,7 +30,10 @@ Cause cause_in(const Operation& operation, Code code, int culprit) noexcept {
 
 }  // namespace
 
-void Communicator::throw_cause() const { throw Error(poison_.code(), poison_.message()); }
+void Communicator::throw_cause() const {
+  if (gpu_) settle_gpus();
+  throw Error(poison_.code(), poison_.message());
+}
 
 Cause Communicator::cause_now(Code code, int culprit) const noexcept {
   const std::uint64_t word = under_way_.load(std::memory_order_acquire);
@@ -51,11 +55,16 @@ bool Communicator::latch(const Cause& cause, std::string message) noexcept {
 }
 
 void Communicator::poison(const Cause& cause, std::string message) noexcept {
-  if (!latch(cause, std::move(message))) return;
+  if (stopped()) return;
   // At once, and not only when they look: this rank's buffers are theirs to read until they stop.
-  Residents::of_process().visit_siblings(*this, [&](Communicator& sibling) {
-    sibling.latch(cause, worded([&] { return poison_.message(); }));
-  });
+  // In one visit, so that who visits later finds all of them told, or none.
+  const auto tell = [&](Communicator& each) {
+    if (&each == this) return latch(cause, std::move(message));
+    each.latch(cause, worded([&] { return poison_.message(); }));
+    return true;
+  };
+  // By a reference: there may be no memory for a copy.
+  Residents::of_process().visit_with_siblings(*this, std::cref(tell));
 }
 
 void Communicator::poison(const Cause& cause) noexcept {

@@ -117,9 +117,10 @@ gpu::End* GpuChannels::end(int peer, std::uint8_t index, bool sends) {
   const GpuPlaces& places = parts_.places;
   const int channel = channel_of(index);
   const int receiver = sends ? peer : parts_.rank, sender = sends ? parts_.rank : peer;
-  const gpu::End end = gpu::end_at(
+  gpu::End end = gpu::end_at(
       parts_.layout, place(peer, receiver, places.receiver(sender, channel), places.receiver_bytes),
       place(peer, sender, places.sender(receiver, channel), places.sender_bytes));
+  if (reaches(peer)) end.peer_device = only(parts_.ipc->device_beside(peer));
 
   constexpr std::uint64_t room = gpu::Layout::to_line(sizeof(gpu::End));
   const auto most = 2 * static_cast<std::uint64_t>(places.ranks) * channels_with_room;

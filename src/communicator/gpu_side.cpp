@@ -3,21 +3,30 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
 #include "base/log.h"
 
 namespace khoro {
+namespace {
+
+std::uint64_t direct_bytes_of(const Settings& settings) {
+  return settings.direct_bytes > 0 ? static_cast<std::uint64_t>(settings.direct_bytes) : UINT64_MAX;
+}
+
+}  // namespace
+
 GpuSide::GpuSide(Parts parts, const Settings& settings, int rank, int ranks)
     : driver_(parts.driver),
       device_(parts.device),
       channels_(std::move(parts.channels)),
       control_(*driver_, device_),
-      scratch_(*driver_, device_),
+      scratch_(*driver_, device_, settings.direct_bytes > 0),
       plans_(rank, ranks, settings,
              gpu::DeviceSeat{*driver_, device_, *channels_, control_, scratch_, Partials::dtype,
-                             parts.neighbours}),
+                             parts.neighbours, false, direct_bytes_of(settings)}),
       forked_(driver_->make_event(device_)),
       joined_(driver_->make_event(device_)),
       stream_(driver_->make_stream(device_)) {}
@@ -33,7 +42,7 @@ GpuSide::~GpuSide() {
   }
 }
 
-std::byte* GpuSide::reach(const void* buffer, std::uint64_t bytes, const char* name) const {
+Reached GpuSide::reach(const void* buffer, std::uint64_t bytes, const char* name) const {
   const auto address = static_cast<DeviceAddress>(reinterpret_cast<std::uintptr_t>(buffer));
   const auto refuse = [&](const std::string& why) {
     throw Error(
@@ -47,11 +56,26 @@ std::byte* GpuSide::reach(const void* buffer, std::uint64_t bytes, const char* n
     refuse(error.what());
   }
   const AddressFacts& facts = reached.facts;
+  if (facts.kind == AddressFacts::Kind::device && facts.device != device_)
+    refuse(fmt::format("it lies on GPU {}; a rank's buffers are on the rank's own", facts.device));
   const std::uint64_t left = facts.begin + facts.bytes - address;
   if (facts.kind == AddressFacts::Kind::device && bytes > left)
     refuse(fmt::format("{} bytes from there are left of its allocation, and the call has {}", left,
                        bytes));
-  return reinterpret_cast<std::byte*>(reached.in_kernels);
+  return reached;
+}
+
+bool GpuSide::quiet() noexcept {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return false;
+  // A kernel looks whether it is to end before all else, so that one which has not begun is none.
+  return std::none_of(flights_.begin(), flights_.end(), [](const Flight& flight) {
+    try {
+      return flight.begun->complete() && !flight.ended->complete();
+    } catch (const Error&) {
+      return false;  // the GPU has failed, and runs nothing
+    }
+  });
 }
 
 std::shared_ptr<DeviceEvent> GpuSide::take_event() {

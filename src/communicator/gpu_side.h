@@ -44,10 +44,13 @@ class GpuSide {
   std::uint64_t channel_bytes() const noexcept { return channels_->bytes(); }
   std::uint64_t scratch_bytes() const noexcept { return scratch_.bytes(); }
   /// The buffer as kernels of the GPU see it. Throws invalid_argument, naming it, if they do not
-  /// reach so many bytes of it.
-  std::byte* reach(const void* buffer, std::uint64_t bytes, const char* name) const;
+  /// reach so many bytes of it, or it lies on another GPU.
+  Reached reach(const void* buffer, std::uint64_t bytes, const char* name) const;
   /// Has all kernels of the rank end soon, those that are queued too.
   void stop() noexcept { control_.stop(); }
+  /// After stop(): true once no kernel of the rank reads or writes memory any more. False may also
+  /// mean that a call is being made.
+  bool quiet() noexcept;
   gpu::Report report() const noexcept { return control_.report(); }
 
   // Of the thread that makes calls.

@@ -3,18 +3,24 @@
 // ended.
 #include <fmt/format.h>
 
+#include <chrono>
 #include <new>
+#include <thread>
 #include <utility>
 
 #include "base/error.h"
 #include "base/thread.h"
 #include "communicator/communicator.h"
+#include "communicator/residents.h"
 
 namespace khoro {
 namespace {
 
 /// Calls that streams hold at most. Their records stay on the page of the rank meanwhile.
 constexpr std::size_t most_flights = RankPage::ring / 2;
+
+/// Kernels that are to end do so within a second, however busy the machine is.
+constexpr std::chrono::seconds most_to_settle{10};
 
 std::uint64_t bytes_of(const Signature& signature, std::uint64_t blocks) {
   return signature.count * find(signature.dtype)->bytes * blocks;
@@ -38,9 +44,15 @@ void Communicator::reach_buffers(Call& call) {
   try {
     const Extent& extent = checked_.extent;
     call.in_kernels = {};
-    if (extent.reads) call.in_kernels.input = gpu_->reach(call.buffers.input, extent.input, "send");
+    call.reached_by = ~DeviceSet{0};
+    const auto reach = [&](const void* buffer, std::uint64_t bytes, const char* name) {
+      const Reached reached = gpu_->reach(buffer, bytes, name);
+      call.reached_by &= reached.devices;
+      return reinterpret_cast<std::byte*>(reached.in_kernels);
+    };
+    if (extent.reads) call.in_kernels.input = reach(call.buffers.input, extent.input, "send");
     if (extent.writes)
-      call.in_kernels.output = gpu_->reach(call.buffers.output, extent.output, "receive");
+      call.in_kernels.output = reach(call.buffers.output, extent.output, "receive");
   } catch (const Error& error) {
     page_->refuse(call.signature, call.tag);
     throw Error(error.code(), fmt::format("{}: {}", describe(call.signature), error.what()));
@@ -48,11 +60,17 @@ void Communicator::reach_buffers(Call& call) {
 }
 
 void Communicator::launch(const GpuCalls& calls, DeviceStream* stream) {
-  DeviceStream& on = stream ? *stream : gpu_->stream();
   make_room();
-  const std::lock_guard lock(gpu_->mutex());
-  reap();
+  {
+    const std::lock_guard lock(gpu_->mutex());
+    reap();
+    if (!stopped()) queue(calls, stream);
+  }
   if (stopped()) throw_cause();
+}
+
+void Communicator::queue(const GpuCalls& calls, DeviceStream* stream) {
+  DeviceStream& on = stream ? *stream : gpu_->stream();
   const Call* current =
       calls.others.empty() ? &calls.to_itself.front().first : &calls.others.front();
   try {
@@ -67,7 +85,6 @@ void Communicator::launch(const GpuCalls& calls, DeviceStream* stream) {
   } catch (const std::exception&) {
     poison_by_handled(*current);
   }
-  if (stopped()) throw_cause();
 }
 
 void Communicator::launch_others(const std::vector<Call>& calls, DeviceStream& on, bool awaited,
@@ -142,6 +159,7 @@ CallArguments Communicator::arguments_now(Operation& operation) {
   CallArguments arguments = arguments_of(operation, operation.digest);
   arguments.buffers = operation.call.in_kernels;
   arguments.in_kernels = true;
+  arguments.reached_by = operation.call.reached_by;
   return arguments;
 }
 
@@ -246,6 +264,17 @@ void Communicator::look_at_gpu() noexcept {
   }
 }
 
+void Communicator::settle_gpus() noexcept {
+  // Who is to know of a failure knows it: poison() tells all ranks of the process in one visit.
+  const auto until = std::chrono::steady_clock::now() + most_to_settle;
+  for (bool busy = true; busy && std::chrono::steady_clock::now() < until;) {
+    busy = false;
+    Residents::of_process().visit_all(
+        [&](Communicator& each) { busy |= each.gpu_ && each.stopped() && !each.gpu_->quiet(); });
+    if (busy) std::this_thread::yield();
+  }
+}
+
 void Communicator::drain_gpu() noexcept {
   std::vector<std::shared_ptr<DeviceEvent>> ended;
   try {
@@ -261,8 +290,11 @@ void Communicator::drain_gpu() noexcept {
   } catch (const std::exception&) {
     // It has failed, and so has ended; or its end is waited for with the rest of the GPU's side.
   }
-  const std::lock_guard lock(gpu_->mutex());
-  reap();
+  {
+    const std::lock_guard lock(gpu_->mutex());
+    reap();
+  }
+  if (stopped()) settle_gpus();
 }
 
 }  // namespace khoro

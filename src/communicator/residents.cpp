@@ -26,11 +26,22 @@ void Residents::remove(Communicator& communicator) noexcept {
   all_.erase(std::remove(all_.begin(), all_.end(), &communicator), all_.end());
 }
 
+template <class Visit>
+void Residents::siblings(const Communicator& of, Visit&& visit) const noexcept {
+  for (Communicator* each : all_)
+    if (each != &of && each->identity() == of.identity() && of.beside(each->rank())) visit(*each);
+}
+
 void Residents::visit_siblings(const Communicator& of,
                                const std::function<void(Communicator&)>& visit) const noexcept {
   const std::lock_guard lock(mutex_);
-  for (Communicator* each : all_)
-    if (each != &of && each->identity() == of.identity() && of.beside(each->rank())) visit(*each);
+  siblings(of, visit);
+}
+
+void Residents::visit_with_siblings(
+    Communicator& of, const std::function<bool(Communicator&)>& visit) const noexcept {
+  const std::lock_guard lock(mutex_);
+  if (visit(of)) siblings(of, visit);
 }
 
 void Residents::visit_all(const std::function<void(Communicator&)>& visit) const noexcept {

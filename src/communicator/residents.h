@@ -23,11 +23,17 @@ class Residents {
   /// none of them goes away meanwhile. `visit` must not visit.
   void visit_siblings(const Communicator& of,
                       const std::function<void(Communicator&)>& visit) const noexcept;
+  /// Calls `visit` for this one and, unless it says false, for those. `visit` must not visit.
+  void visit_with_siblings(Communicator& of,
+                           const std::function<bool(Communicator&)>& visit) const noexcept;
   /// Calls `visit` for every communicator of this process; none of them goes away meanwhile.
   /// `visit` must not visit.
   void visit_all(const std::function<void(Communicator&)>& visit) const noexcept;
 
  private:
+  template <class Visit>
+  void siblings(const Communicator& of, Visit&& visit) const noexcept;  // with the lock
+
   mutable std::mutex mutex_;
   std::vector<Communicator*> all_;
   int made_ = 0;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 
 #include "base/aligned.h"
 #include "base/error.h"
@@ -39,6 +40,22 @@ CallShape shape_of(const Image& image, const Collective& collective, const CallA
   shape.shift[1] = log2_of(carry);
   if (carries) shape.carry_form = carry_form(call.dtype, call.reduction, partials);
   return shape;
+}
+
+BufferBytes BufferBytes::of(const Collective& collective, const CallArguments& call) noexcept {
+  const auto bytes = [&](int blocks, const std::vector<Block>* unequal) {
+    std::size_t elements = call.count * static_cast<std::size_t>(blocks);
+    if (unequal)
+      for (const Block& block : *unequal) elements = std::max(elements, block.end());
+    return elements * find(call.dtype)->bytes;
+  };
+  return {bytes(collective.input_blocks(), call.blocks ? &call.blocks->input : nullptr),
+          bytes(collective.output_blocks(), call.blocks ? &call.blocks->output : nullptr)};
+}
+
+bool BufferBytes::overlap(const CallBuffers& buffers) const noexcept {
+  return std::less<>{}(buffers.input, buffers.output + output) &&
+         std::less<>{}(buffers.output, buffers.input + input);
 }
 
 }  // namespace khoro

@@ -10,6 +10,7 @@
 namespace khoro {
 
 struct CallArguments;
+struct CallBuffers;
 
 /// How a call of a program is cut into tiles and in which types it is carried.
 struct CallShape {
@@ -25,5 +26,15 @@ struct CallShape {
 /// chunk of a message.
 CallShape shape_of(const Image& image, const Collective& collective, const CallArguments& call,
                    Partials partials, std::uint64_t message_limit);
+
+/// The buffers of a call in bytes, each from its beginning.
+struct BufferBytes {
+  std::uint64_t input = 0;
+  std::uint64_t output = 0;
+
+  static BufferBytes of(const Collective& collective, const CallArguments& call) noexcept;
+  /// Whether some of the one lies on the other.
+  bool overlap(const CallBuffers& buffers) const noexcept;
+};
 
 }  // namespace khoro

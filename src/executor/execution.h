@@ -33,7 +33,9 @@ struct CallArguments {
   std::uint32_t digest = 0;
   const Blocks* blocks = nullptr;     // in place of the count; borrowed until the execution is done
   const OwnReduction* own = nullptr;  // of a reduction that was made; borrowed as long
-  bool in_kernels = false;            // the buffers are as kernels of the rank's GPU see them
+  /// Of a call on a GPU: the buffers are as its kernels see them, and these GPUs reach all of them.
+  bool in_kernels = false;
+  std::uint64_t reached_by = 0;  // a DeviceSet
 };
 
 /// Opens the ends that a program's ports need. The ends live as long as the communicator; asking

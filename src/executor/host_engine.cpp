@@ -2,7 +2,6 @@
 #include "executor/host_engine.h"
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
 
 #include "base/arena.h"
@@ -92,22 +91,9 @@ void HostEngine::start(const CallArguments& call) {
   choose_what_to_lend();
 }
 
-/// Of a buffer, from its beginning.
-std::size_t HostEngine::bytes_of(int blocks, const std::vector<Block>* unequal) const noexcept {
-  std::size_t elements = count_ * static_cast<std::size_t>(blocks);
-  if (unequal)
-    for (const Block& block : *unequal) elements = std::max(elements, block.end());
-  return elements << shift_[0];
-}
-
 void HostEngine::choose_what_to_lend() noexcept {
-  const std::size_t input =
-      bytes_of(collective_.input_blocks(), blocks_ ? &blocks_->input : nullptr);
-  const std::size_t output =
-      bytes_of(collective_.output_blocks(), blocks_ ? &blocks_->output : nullptr);
-  const bool in_place = std::less<>{}(buffers_.input, buffers_.output + output) &&
-                        std::less<>{}(buffers_.output, buffers_.input + input);
-  const std::size_t larger = std::max(input, output);
+  const bool in_place = bytes_.overlap(buffers_);
+  const std::uint64_t larger = std::max(bytes_.input, bytes_.output);
   lends_input_ = image_.lends_in_place || !in_place;
   lends_results_ = larger >= rule_.least_of_results * (in_place ? rule_.in_place : 1);
   lends_to_kernel_ = larger <= rule_.most_of_fetched && !collective_.reduces();
@@ -138,6 +124,7 @@ void HostEngine::reshape(const CallArguments& call) {
   dtype_ = call.dtype;
   reduction_ = call.reduction;
   blocks_ = call.blocks;
+  bytes_ = BufferBytes::of(collective_, call);
   grid_ = shape.grid;
   tiles_ = grid_.tiles();
   if (tiles_ == 0 && passes_empty_) tiles_ = 1;
@@ -197,7 +184,7 @@ bool HostEngine::has_whole_pages(const Window& window) const noexcept {
       (reinterpret_cast<std::uintptr_t>(window.data) + window.bytes + Arena::page - 1) &
       ~(Arena::page - 1);
   const auto output = reinterpret_cast<std::uintptr_t>(buffers_.output);
-  return first >= output && end <= output + bytes_of(collective_.output_blocks(), nullptr);
+  return first >= output && end <= output + bytes_.output;
 }
 
 bool HostEngine::offer(std::uint32_t port, Window window, std::uint32_t stage,

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "device/fold.h"
+#include "executor/call_shape.h"
 #include "executor/execution.h"
 #include "executor/lane_state.h"
 #include "executor/local_blocks.h"
@@ -149,7 +150,6 @@ class HostEngine {
 
   void open(Ends& ends);
   bool only_copies(std::size_t stage) const noexcept;
-  std::size_t bytes_of(int blocks, const std::vector<Block>* unequal) const noexcept;
   void choose_what_to_lend() noexcept;
   bool has_whole_pages(const Window& window) const noexcept;
   void reshape(const CallArguments& call);
@@ -202,6 +202,7 @@ class HostEngine {
   Dtype dtype_ = Dtype::f32;
   Reduction reduction_ = Reduction::sum;
   const Blocks* blocks_ = nullptr;
+  BufferBytes bytes_;
   Grid grid_;
   std::uint64_t tiles_ = 0;
   bool local_blocks_ = false;

@@ -88,7 +88,8 @@ std::string words_of_mismatch(khoroComm_t comm) {
 TEST_CASE("blocks of any lengths are right on GPUs, in place and not", "[gpu]") {
   const ScopedEnvironment gpus("KHORO_VIRTUAL_GPUS", "4");
   for (const bool in_place : {false, true})
-    for (const char* mode : {"KHORO_FLAGGED_BYTES=4096", "KHORO_FLAGGED_BYTES=0"})
+    for (const char* mode :
+         {"KHORO_FLAGGED_BYTES=4096", "KHORO_FLAGGED_BYTES=0", "KHORO_DIRECT_BYTES=1"})
       play_cases(Living::threads,
                  every_algorithm_of_blocks({.kind = std::nullopt, .ranks = 4, .in_place = in_place},
                                            {0, 1, 2, 3, 15, 64, 129, 1023, 1024, 1025, 4097}),

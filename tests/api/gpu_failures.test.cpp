@@ -266,6 +266,45 @@ TEST_CASE("a killed rank ends the calls of the others on GPUs", "[gpu]") {
   for (int end : through) ::close(end);
 }
 
+TEST_CASE("who is told of a failure has its buffers back", "[gpu]") {
+  // Kernels of the others read and fill them until they stop. What is freed too early is no memory
+  // of theirs any more, and they die of it.
+  const ScopedEnvironment gpus("KHORO_VIRTUAL_GPUS", "3"), quiet("KHORO_LOG", "off");
+  const char* const algorithms[] = {"ring", "two-shot", "double-tree"};
+  int round = 0;
+  const auto fail = [&](khoroComm_t comm, int rank) {
+    constexpr std::size_t count = 100'000;
+    const int breaker = round % 3;
+    khoroStream_t stream = nullptr;
+    succeed(khoroDeviceStreamCreate(&stream, khoroMemoryVirtual, rank), "stream");
+    void *in = nullptr, *out = nullptr;
+    for (void** buffer : {&in, &out})
+      succeed(khoroDeviceAlloc(buffer, 4 * count, khoroMemoryVirtual, rank), "memory");
+    const auto reduce = [&](khoroStream_t on) {
+      return khoroAllReduce(in, out, count, khoroFloat32, khoroSum, comm, on);
+    };
+    khoroResult_t result = khoroSuccess;
+    for (int i = 0; i < 10 && result == khoroSuccess; ++i) result = reduce(stream);
+    if (rank == breaker) {
+      std::this_thread::sleep_for(std::chrono::microseconds(997 * (round % 17)));
+      succeed(khoroCommAbort(comm), "abort");
+    } else if (round % 2 == 0) {
+      while (result == khoroSuccess) result = reduce(nullptr);
+    } else {
+      result = await_failure(comm);
+    }
+    expect(rank == breaker || result == khoroAborted, khoroGetErrorString(result));
+    // Some of what was queued may not have begun, and touches nothing when it does.
+    for (void* buffer : {in, out}) succeed(khoroDeviceFree(buffer), "free");
+    succeed(khoroStreamDestroy(stream), "destroy");
+  };
+  for (; round < 60; ++round) {
+    const std::string settings =
+        "KHORO_MEMORY=virtual;KHORO_DIRECT_BYTES=1;KHORO_ALGORITHM=allreduce:";
+    CHECK(on_ranks(Living::threads, 3, settings + algorithms[round % 3], fail));
+  }
+}
+
 TEST_CASE("memory of a GPU that runs out is an error on all ranks", "[gpu]") {
   const ScopedEnvironment gpus("KHORO_VIRTUAL_GPUS", "2");
   constexpr std::size_t all = std::size_t{16} << 30;

@@ -74,7 +74,9 @@ Schedule drawn(std::uint64_t seed) {
   schedule.settings = "KHORO_MEMORY=virtual;KHORO_FLAGGED_BYTES=";
   schedule.settings += draw.of(std::initializer_list<const char*>{"0", "64", "4096", "16384"});
   schedule.settings += ";KHORO_SLOTS=" + std::to_string(2 + draw.below(7));
-  // Messages lie in memory of GPUs, in memory of the host, or in either.
+  // Messages lie in slots, or in buffers of callers; in memory of GPUs, of the host, or in either.
+  schedule.settings += ";KHORO_DIRECT_BYTES=";
+  schedule.settings += draw.of(std::initializer_list<const char*>{"0", "1", "1", "700"});
   if (draw.one_in(3))
     schedule.settings += ";KHORO_PEER_ACCESS=off";
   else if (draw.one_in(2))

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls of communicators on virtual GPUs, whose results have the bits of those on hosts.
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "support/catch.h"
@@ -15,6 +20,9 @@ namespace {
 
 const std::string on_gpus = "KHORO_MEMORY=virtual";
 
+/// All that a message carries stays in the buffers of who sends it, where the other reaches them.
+const std::string in_buffers = ";KHORO_DIRECT_BYTES=1";
+
 /// Of none, few and uneven many, and around chunks of slots of 4 KiB.
 const std::vector<std::size_t> some_counts = {0, 1, 2, 3, 15, 64, 129, 1023, 1024, 1025, 4097};
 
@@ -23,7 +31,8 @@ const std::vector<std::size_t> some_counts = {0, 1, 2, 3, 15, 64, 129, 1023, 102
 TEST_CASE("any algorithm of every collective is right on GPUs, in place and not", "[gpu]") {
   const ScopedEnvironment gpus("KHORO_VIRTUAL_GPUS", "4");
   for (const bool in_place : {false, true})
-    for (const char* mode : {"KHORO_FLAGGED_BYTES=4096", "KHORO_FLAGGED_BYTES=0"})
+    for (const char* mode :
+         {"KHORO_FLAGGED_BYTES=4096", "KHORO_FLAGGED_BYTES=0", "KHORO_DIRECT_BYTES=1"})
       play_cases(
           Living::threads,
           every_algorithm({.kind = std::nullopt, .ranks = 4, .in_place = in_place}, some_counts),
@@ -49,6 +58,13 @@ TEST_CASE("any number of ranks is right, several on a GPU too, on part of the li
                every_algorithm({.kind = std::nullopt, .dtype = Dtype::bf16, .ranks = ranks},
                                {1, 37, 1300}),
                on_gpus);
+  for (int ranks = 1; ranks <= 16; ++ranks)
+    play_cases(
+        Living::threads,
+        every_algorithm(
+            {.kind = std::nullopt, .dtype = Dtype::bf16, .ranks = ranks, .in_place = ranks % 4 < 2},
+            {1, 37, 1300}),
+        on_gpus + in_buffers);
 }
 
 TEST_CASE("all types and reductions have the same bits on GPUs", "[gpu]") {
@@ -70,6 +86,7 @@ TEST_CASE("all types and reductions have the same bits on GPUs", "[gpu]") {
                              .seed = count});
         }
   play_cases(Living::threads, cases, on_gpus);
+  play_cases(Living::threads, cases, on_gpus + in_buffers);
   for (Case& what : cases) what.exact = true;
   play_cases(Living::threads, cases, on_gpus);
 }
@@ -98,6 +115,52 @@ TEST_CASE("streams, groups and plans are ways to call on GPUs", "[gpu]") {
     }
   for (const Living living : {Living::threads, Living::processes})
     play_cases(living, cases, on_gpus);
+  play_cases(Living::threads, cases, on_gpus + in_buffers);
+}
+
+TEST_CASE("a message stays in the sender's buffer where the receiver reaches it", "[gpu]") {
+  // Then a send ends with its receive, and else when its message is in a slot.
+  const auto is_direct = [](const std::string& gpus, const std::string& settings) {
+    const ScopedEnvironment count("KHORO_VIRTUAL_GPUS", gpus);
+    bool found = false;
+    int ends[2];
+    REQUIRE(::pipe(ends) == 0);
+    CHECK(on_ranks(Living::threads, 2, on_gpus + settings, [&](khoroComm_t comm, int rank) {
+      std::vector<float> here(1000, static_cast<float>(rank));
+      CaseMemory memory(comm);
+      memory.bring(std::as_writable_bytes(std::span(here)));
+      static std::atomic<bool> sender_has_looked;
+      sender_has_looked = false;
+      succeed(khoroBarrier(comm, nullptr), "barrier");
+      if (rank == 0) {
+        succeed(khoroSend(memory.at(here.data()), 1000, khoroFloat32, 1, comm, memory.stream()),
+                "send");
+        khoroResult_t state = khoroInProgress;
+        for (int ms = 0; state == khoroInProgress && ms < 200; ++ms) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+          state = khoroStreamQuery(memory.stream());
+        }
+        const char waits = state == khoroInProgress;
+        expect(::write(ends[1], &waits, 1) == 1, "what was found");
+        sender_has_looked = true;
+        succeed(khoroStreamSynchronize(memory.stream()), "end");
+      } else {
+        while (!sender_has_looked) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        succeed(khoroRecv(memory.at(here.data()), 1000, khoroFloat32, 0, comm, nullptr), "receive");
+        memory.bring_back();
+        expect(here == std::vector<float>(1000, 0), "it received something else");
+      }
+    }));
+    CHECK(::read(ends[0], &found, 1) == 1);
+    for (const int end : ends) ::close(end);
+    return found;
+  };
+  CHECK(is_direct("2", in_buffers));
+  CHECK(is_direct("1", in_buffers));
+  CHECK(is_direct("2", ";KHORO_DIRECT_BYTES=4000"));
+  CHECK_FALSE(is_direct("2", ";KHORO_DIRECT_BYTES=4001"));
+  CHECK_FALSE(is_direct("2", ";KHORO_DIRECT_BYTES=0"));
+  CHECK_FALSE(is_direct("2", in_buffers + ";KHORO_PEER_ACCESS=off"));
 }
 
 TEST_CASE("messages of a group need no order among those of different peers", "[gpu]") {

@@ -74,6 +74,8 @@ std::byte* DeviceScratch::at_least(std::uint64_t bytes) {
     const std::uint64_t last = memory_.empty() ? 0 : memory_.back()->bytes();
     memory_.push_back(driver_.allocate(device_, std::max(bytes, 2 * last)));
     bytes_.fetch_add(memory_.back()->bytes(), std::memory_order_relaxed);
+    if (shared_) memory_.back()->allow_all();
+    devices_ = driver_.reach(device_, memory_.back()->address()).devices;
   }
   return at<std::byte>(driver_.in_kernels(device_, memory_.back()->address()));
 }
@@ -104,10 +106,12 @@ void DeviceExecution::write() {
 }
 
 std::byte* DeviceExecution::in_kernels(const CallArguments& call, const void* buffer,
-                                       const char* name) const {
+                                       const char* name, DeviceSet& devices) const {
   if (buffer == nullptr || call.in_kernels) return at<std::byte>(address_of(buffer));
   try {
-    return at<std::byte>(seat_.driver.in_kernels(seat_.device, address_of(buffer)));
+    const Reached reached = seat_.driver.reach(seat_.device, address_of(buffer));
+    devices &= reached.devices;
+    return at<std::byte>(reached.in_kernels);
   } catch (const Error& error) {
     throw Error(Code::invalid_argument, fmt::format("the {} buffer: {}", name, error.what()));
   }
@@ -122,13 +126,19 @@ std::optional<Call> DeviceExecution::prepare(const CallArguments& call, PlacedBl
       shape_of(image_, collective_, call, seat_.partials, seat_.ends.layout().slot_bytes);
   if (shape.grid.tiles() == 0 && !seat_.passes_empty) return std::nullopt;
   CallMemory memory;
-  memory.input = in_kernels(call, call.buffers.input, "send");
-  memory.output = in_kernels(call, call.buffers.output, "receive");
+  DeviceSet devices = call.in_kernels ? call.reached_by : ~DeviceSet{0};
+  memory.input = in_kernels(call, call.buffers.input, "send", devices);
+  memory.output = in_kernels(call, call.buffers.output, "receive", devices);
   const std::uint64_t partials =
       shape.scratch_stride * static_cast<std::uint64_t>(image_.scratch_chunks);
   if (call.blocks) blocks->table = BlockTable(image_, *call.blocks, shape.grid);
   memory.scratch =
       seat_.scratch.at_least(partials + (call.blocks ? blocks->table.bytes().size() : 0));
+  if (partials > 0) devices &= seat_.scratch.devices();
+  if (seat_.direct_bytes != UINT64_MAX) {
+    const bool in_place = BufferBytes::of(collective_, call).overlap(call.buffers);
+    memory.direct = {devices, seat_.direct_bytes, in_place ? stage_lends_in_place : stage_lends};
+  }
   memory.weights = layout_.weights(there_);
   memory.stop = seat_.control.stop_in_kernels();
   memory.report = seat_.control.report_in_kernels();

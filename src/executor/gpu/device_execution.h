@@ -45,18 +45,24 @@ class ControlPage {
 /// run one after the other on the device. Thread-compatible.
 class DeviceScratch {
  public:
-  DeviceScratch(Driver& driver, int device) noexcept : driver_(driver), device_(device) {}
+  /// `shared`: kernels of all devices that can are to reach it.
+  DeviceScratch(Driver& driver, int device, bool shared = false) noexcept
+      : driver_(driver), device_(device), shared_(shared) {}
   /// All that is held. Any thread.
   std::uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
   /// So many bytes at least, as kernels see them. What was there before stays until this is
   /// destroyed, for calls that are queued. Throws `Error`.
   std::byte* at_least(std::uint64_t bytes);
+  /// Who reaches it.
+  DeviceSet devices() const noexcept { return devices_; }
   /// Where that is for streams. Precondition: it was some bytes.
   DeviceAddress address() const noexcept { return memory_.back()->address(); }
 
  private:
   Driver& driver_;
   int device_;
+  bool shared_;
+  DeviceSet devices_ = ~DeviceSet{0};
   std::vector<std::unique_ptr<DeviceMemory>> memory_;  // the last one is in use
   std::atomic<std::uint64_t> bytes_{0};
 };
@@ -83,6 +89,9 @@ struct DeviceSeat {
   int neighbours = 1;
   /// A call of count 0 passes empty messages.
   bool passes_empty = false;
+  /// Bytes of the least message that is left in the buffers of who sends it, or put into those of
+  /// who receives it, where the other's GPU reaches them.
+  std::uint64_t direct_bytes = UINT64_MAX;
 };
 
 /// One rank's program on its device, and the calls of it that streams are given. Made once per
@@ -124,7 +133,10 @@ class DeviceExecution {
   /// have equal ones.
   std::optional<Call> prepare(const CallArguments& call, PlacedBlocks* blocks = nullptr);
   void write();
-  std::byte* in_kernels(const CallArguments& call, const void* buffer, const char* name) const;
+  /// Translates what is still as callers see it, and takes away from `devices` those that do not
+  /// reach it.
+  std::byte* in_kernels(const CallArguments& call, const void* buffer, const char* name,
+                        DeviceSet& devices) const;
 
   const Image image_;
   const Collective collective_;

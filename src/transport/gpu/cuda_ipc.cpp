@@ -118,7 +118,7 @@ bool CudaIpc::open(int rank, int self, const GpuCard& card, bool same_process,
           self, rank, bus_id);
       return false;
     }
-    others_[rank] = std::move(memory);
+    others_[rank] = {std::move(memory), same_process ? device : -1};
     return true;
   } catch (const Error& error) {
     return cannot(error.what());
@@ -144,8 +144,13 @@ bool CudaIpc::probe(DeviceMemory& memory, std::uint64_t seed, int self) {
 }
 
 std::byte* CudaIpc::place(int rank, std::uint64_t offset) const {
-  const DeviceMemory& memory = rank < 0 ? *own_ : *others_.at(rank);
+  const DeviceMemory& memory = rank < 0 ? *own_ : *others_.at(rank).memory;
   return reinterpret_cast<std::byte*>(driver_.in_kernels(device_, memory.address() + offset));
+}
+
+int CudaIpc::device_beside(int rank) const {
+  const auto found = others_.find(rank);
+  return found == others_.end() ? -1 : found->second.device_beside;
 }
 
 }  // namespace khoro

@@ -54,6 +54,8 @@ class CudaIpc {
   /// Where kernels of this rank's device find what lies at `offset`, of a rank that was opened; of
   /// this rank itself by `rank` -1.
   std::byte* place(int rank, std::uint64_t offset) const;
+  /// The device of a rank of this process that was opened; -1 for all others.
+  int device_beside(int rank) const;
   std::uint64_t bytes() const noexcept;
 
  private:
@@ -65,7 +67,11 @@ class CudaIpc {
   std::uint64_t number_;
   std::uint64_t seed_;
   std::shared_ptr<DeviceMemory> own_;
-  std::map<int, std::shared_ptr<DeviceMemory>> others_;
+  struct Other {
+    std::shared_ptr<DeviceMemory> memory;
+    int device_beside = -1;
+  };
+  std::map<int, Other> others_;
 };
 
 }  // namespace khoro
