@@ -67,7 +67,7 @@ void HostEngine::open(Ends& ends) {
     if (image_.stages[i].verb == Verb::offer)
       windows_[image_.port_of_stage[i]].ring.resize(Windows::most);
   most_loans_ = sending * loans_per_port;
-  loans_.resize(most_loans_ + sending);
+  loans_.room().resize(most_loans_ + sending);
 }
 
 /// A received message is the only source of its step, and written to output as it is.
@@ -205,33 +205,17 @@ OfferedWindow HostEngine::oldest_window(std::uint32_t port) const noexcept {
 
 void HostEngine::lend(std::uint32_t port, const MessageHead& head, const std::byte* data) noexcept {
   senders_[port]->publish_reference(head, data);
-  loans_[loan_count_++] = {data, head.bytes, senders_[port]->published(), port};
-}
-
-void HostEngine::drop_returned_loans() noexcept {
-  for (std::size_t i = 0; i < loan_count_;) {
-    if (senders_[loans_[i].port]->returned() >= loans_[i].number)
-      loans_[i] = loans_[--loan_count_];
-    else
-      ++i;
-  }
+  loans_.add({data, head.bytes, senders_[port]->published(), port});
 }
 
 bool HostEngine::lent(const std::byte* data, std::uint64_t bytes) noexcept {
-  const auto overlaps = [&](const Loan& loan) {
-    return loan.data < data + bytes && data < loan.data + loan.bytes;
-  };
-  const auto any = [&] {
-    return std::any_of(loans_.begin(), loans_.begin() + static_cast<std::ptrdiff_t>(loan_count_),
-                       overlaps);
-  };
-  if (!any()) return false;
-  drop_returned_loans();
-  return any();
+  if (!loans_.overlap(data, bytes)) return false;
+  take_back_loans();
+  return loans_.overlap(data, bytes);
 }
 
 int HostEngine::owing_peer() const noexcept {
-  if (loan_count_ > 0) return image_.ports[loans_[0].port].peer;
+  if (lends()) return image_.ports[loans_[0].port].peer;
   for (std::size_t i = 0; i < senders_.size(); ++i)
     if (senders_[i] && senders_[i]->queues() && !senders_[i]->flushed())
       return image_.ports[i].peer;
@@ -239,9 +223,9 @@ int HostEngine::owing_peer() const noexcept {
 }
 
 bool HostEngine::all_returned() noexcept {
-  if (loan_count_ > 0) drop_returned_loans();
-  return loan_count_ == 0 && std::all_of(queueing_.begin(), queueing_.end(),
-                                         [](Sender* sender) { return sender->flushed(); });
+  take_back_loans();
+  return !lends() && std::all_of(queueing_.begin(), queueing_.end(),
+                                 [](Sender* sender) { return sender->flushed(); });
 }
 
 }  // namespace khoro

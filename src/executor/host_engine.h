@@ -8,6 +8,7 @@
 #include "executor/call_shape.h"
 #include "executor/execution.h"
 #include "executor/lane_state.h"
+#include "executor/loans.h"
 #include "executor/local_blocks.h"
 #include "executor/scratch.h"
 
@@ -110,7 +111,7 @@ class HostEngine {
   bool lends_from(const Stage& stage) const noexcept {
     return stage.buffer != Buffer::input || lends_input_;
   }
-  bool lends() const noexcept { return loan_count_ > 0; }
+  bool lends() const noexcept { return loans_.count() > 0; }
   bool lent(const std::byte* data, std::uint64_t bytes) noexcept;
   bool may_lend(std::uint32_t port, const Move& move, std::uint64_t bytes) noexcept;
   void lend(std::uint32_t port, const MessageHead& head, const std::byte* data) noexcept;
@@ -134,13 +135,6 @@ class HostEngine {
     std::uint64_t shape = 0;
     std::uint64_t tile = 0;
   };
-  /// A reference that a peer may still read.
-  struct Loan {
-    const std::byte* data = nullptr;
-    std::uint64_t bytes = 0;
-    std::uint64_t number = 0;  // of the message
-    std::uint32_t port = 0;
-  };
   struct Windows {
     static constexpr std::size_t most = 64;  // open at once; a channel has no more slots
     std::vector<OfferedWindow> ring;         // empty unless the port offers
@@ -154,10 +148,13 @@ class HostEngine {
   bool has_whole_pages(const Window& window) const noexcept;
   void reshape(const CallArguments& call);
   std::uint64_t longest_message() const noexcept;
-  void drop_returned_loans() noexcept;
+  void take_back_loans() noexcept {
+    loans_.take_back(
+        [this](const Loan& loan) { return senders_[loan.port]->returned() >= loan.number; });
+  }
   bool has_room_for_loan() noexcept {
-    if (loan_count_ >= most_loans_) drop_returned_loans();
-    return loan_count_ < most_loans_;
+    if (loans_.count() >= most_loans_) take_back_loans();
+    return loans_.count() < most_loans_;
   }
 
   std::byte* base(Buffer buffer) const noexcept {
@@ -224,8 +221,7 @@ class HostEngine {
   // Between may_lend() and lend() others may lend, once through each port, so there is room for
   // more than may_lend() gives away.
   std::size_t most_loans_ = 0;
-  std::vector<Loan> loans_;
-  std::size_t loan_count_ = 0;
+  Loans<std::vector<Loan>> loans_;
 };
 
 }  // namespace khoro

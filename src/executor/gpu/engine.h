@@ -9,6 +9,7 @@
 #include "executor/gpu/fold.h"
 #include "executor/gpu/staging.h"
 #include "executor/interpreter.h"
+#include "executor/loans.h"
 
 namespace khoro::gpu {
 
@@ -158,34 +159,26 @@ class Engine {
   KHORO_HD bool lends_from(const Stage& stage) const noexcept {
     return call_.direct.reached_by != 0 && (stage.flags & call_.direct.flag) != 0;
   }
-  KHORO_HD bool lends() const noexcept { return loan_count_ > 0; }
+  KHORO_HD bool lends() const noexcept { return loans_.count() > 0; }
   KHORO_HD bool lent(const std::byte* data, std::uint64_t bytes) noexcept {
-    if (!overlaps_loan(data, bytes)) return false;
+    if (!loans_.overlap(data, bytes)) return false;
     take_back();
-    return overlaps_loan(data, bytes);
+    return loans_.overlap(data, bytes);
   }
   KHORO_HD bool may_lend(std::uint32_t port, const Move& move, std::uint64_t bytes) noexcept {
     if (!is_direct(end(port), bytes)) return false;
     // The sinks before this one may come to be loans, too.
-    if (loan_count_ + move.sink_count >= most_loans) take_back();
-    return loan_count_ + move.sink_count < most_loans;
+    if (loans_.count() + move.sink_count >= most_loans) take_back();
+    return loans_.count() + move.sink_count < most_loans;
   }
   KHORO_HD void lend(std::uint32_t port, const MessageHead& head, const std::byte* data) noexcept {
     End& to = end(port);
     publish_at(to, head, const_cast<std::byte*>(data));
-    loans_[loan_count_++] = {data, head.bytes, to.number, port};
+    loans_.add({data, head.bytes, to.number, port});
   }
   /// Forgets the loans that are back.
   KHORO_HD void take_back() noexcept {
-    for (std::uint32_t i = 0; i < loan_count_;) {
-      const Loan& loan = loans_[i];
-      End& to = end(loan.port);
-      if (to.credit < loan.number) to.credit = khoro::observe(*to.released);
-      if (to.credit >= loan.number)
-        loans_[i] = loans_[--loan_count_];
-      else
-        ++i;
-    }
+    loans_.take_back([this](const Loan& loan) { return is_back(loan); });
   }
 
   /// Takes in what the messages of a step carry in flagged words, and has the next stages at hand.
@@ -241,14 +234,6 @@ class Engine {
   }
 
  private:
-  /// What a peer may read where it lies until it has released the message.
-  struct Loan {
-    const std::byte* data = nullptr;
-    std::uint64_t bytes = 0;
-    std::uint64_t number = 0;  // of the message
-    std::uint32_t port = 0;
-  };
-
   static constexpr std::uint32_t most_loans = 32;
   static constexpr std::uint32_t window_most = 64;
   static constexpr std::uint32_t none = ~0u;
@@ -261,10 +246,10 @@ class Engine {
   KHORO_HD bool is_direct(const End& end, std::uint64_t bytes) const noexcept {
     return (call_.direct.reached_by & end.peer_device) != 0 && bytes >= call_.direct.least;
   }
-  KHORO_HD bool overlaps_loan(const std::byte* data, std::uint64_t bytes) const noexcept {
-    for (std::uint32_t i = 0; i < loan_count_; ++i)
-      if (loans_[i].data < data + bytes && data < loans_[i].data + loans_[i].bytes) return true;
-    return false;
+  KHORO_HD bool is_back(const Loan& loan) const noexcept {
+    End& to = end(loan.port);
+    if (to.credit < loan.number) to.credit = khoro::observe(*to.released);
+    return to.credit >= loan.number;
   }
   KHORO_HD void publish_at(End& to, const MessageHead& head, std::byte* data) noexcept {
     to.room = data;
@@ -295,8 +280,7 @@ class Engine {
   Status status_ = Status::ok;
   Message message_;
   Window window_seen_;
-  std::uint32_t loan_count_ = 0;
-  Loan loans_[most_loans];
+  Loans<Loan[most_loans]> loans_;
   // The stages at hand, and where they are to begin.
   std::uint32_t window_first_ = none / 2;
   std::uint32_t wanted_ = none;
