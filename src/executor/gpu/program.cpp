@@ -2,6 +2,7 @@
 #include "executor/gpu/program.h"
 
 #include <algorithm>
+#include <array>
 #include <new>
 
 #include "base/own_reduction.h"
@@ -53,19 +54,23 @@ class Writers {
 std::vector<Stage> stages_of(const Image& image, const Collective& collective) {
   static_assert(
       ((Stage::reduces | Stage::premul | Stage::ends) & (stage_lends | stage_lends_in_place)) == 0);
-  Writers output, scratch, upon_input;
+  // By buffer; those of input are who writes output that lies upon it.
+  std::array<Writers, 3> writers;
+  const auto of = [&](Buffer buffer) -> Writers& {
+    return writers[static_cast<std::size_t>(buffer)];
+  };
   for (std::size_t lane = 0; lane < image.lanes.size(); ++lane)
     for (std::uint32_t i = image.lanes[lane].first; i < image.lanes[lane].last; ++i) {
       const Stage& stage = image.stages[i];
       if (stage.verb != Verb::write && stage.verb != Verb::offer) continue;
-      Writers& writers = stage.buffer == Buffer::scratch ? scratch : output;
       for (std::int32_t chunk = stage.first; chunk < stage.last; ++chunk)
-        writers.add(chunk, static_cast<int>(lane));
+        of(stage.buffer).add(chunk, static_cast<int>(lane));
     }
+  const Writers& output = of(Buffer::output);
   for (std::int32_t chunk = 0; chunk < output.chunks(); ++chunk)
     if (output.of(chunk) != Writers::nobody)
       if (const auto input = collective.in_place_input(image.rank, chunk, image.chunks))
-        upon_input.add(*input, output.of(chunk));
+        of(Buffer::input).add(*input, output.of(chunk));
 
   std::vector<Stage> stages = image.stages;
   for (std::size_t lane = 0; lane < image.lanes.size(); ++lane)
@@ -73,10 +78,7 @@ std::vector<Stage> stages_of(const Image& image, const Collective& collective) {
       Stage& stage = stages[i];
       if (stage.verb != Verb::read && stage.verb != Verb::write) continue;
       const bool input = stage.buffer == Buffer::input;
-      const Writers& writers = input                             ? upon_input
-                               : stage.buffer == Buffer::scratch ? scratch
-                                                                 : output;
-      const bool alone = writers.none_but(static_cast<int>(lane), stage);
+      const bool alone = of(stage.buffer).none_but(static_cast<int>(lane), stage);
       if (input || alone) stage.flags |= stage_lends;
       if (alone && (!input || image.lends_in_place)) stage.flags |= stage_lends_in_place;
     }
