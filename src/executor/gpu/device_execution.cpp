@@ -72,12 +72,14 @@ std::byte* DeviceScratch::at_least(std::uint64_t bytes) {
     // Twice as much as before at least, so that all that was grown out of is less than what is
     // used.
     const std::uint64_t last = memory_.empty() ? 0 : memory_.back()->bytes();
-    memory_.push_back(driver_.allocate(device_, std::max(bytes, 2 * last)));
-    bytes_.fetch_add(memory_.back()->bytes(), std::memory_order_relaxed);
-    if (shared_) memory_.back()->allow_all();
-    devices_ = driver_.reach(device_, memory_.back()->address()).devices;
+    std::unique_ptr<DeviceMemory> more = driver_.allocate(device_, std::max(bytes, 2 * last));
+    if (shared_) more->allow_all();
+    const Reached reached = driver_.reach(device_, more->address());
+    bytes_.fetch_add(more->bytes(), std::memory_order_relaxed);
+    memory_.push_back(std::move(more));
+    reached_ = reached;
   }
-  return at<std::byte>(driver_.in_kernels(device_, memory_.back()->address()));
+  return at<std::byte>(reached_.in_kernels);
 }
 
 DeviceExecution::DeviceExecution(Image image, const Collective& collective, const DeviceSeat& seat)

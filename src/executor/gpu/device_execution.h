@@ -54,7 +54,7 @@ class DeviceScratch {
   /// destroyed, for calls that are queued. Throws `Error`.
   std::byte* at_least(std::uint64_t bytes);
   /// Who reaches it.
-  DeviceSet devices() const noexcept { return devices_; }
+  DeviceSet devices() const noexcept { return reached_.devices; }
   /// Where that is for streams. Precondition: it was some bytes.
   DeviceAddress address() const noexcept { return memory_.back()->address(); }
 
@@ -62,7 +62,7 @@ class DeviceScratch {
   Driver& driver_;
   int device_;
   bool shared_;
-  DeviceSet devices_ = ~DeviceSet{0};
+  Reached reached_;                                    // the one in use
   std::vector<std::unique_ptr<DeviceMemory>> memory_;  // the last one is in use
   std::atomic<std::uint64_t> bytes_{0};
 };
