@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "support/catch.h"
 #include "support/memory_job.h"
+#include "support/text_plans.h"
 
 using namespace khoro;
 using test::JobCall;
@@ -189,20 +190,7 @@ TEST_CASE("what is lent follows the rule", "[executor]") {
 
 TEST_CASE("memory that a peer still reads is not overwritten", "[executor]") {
   // Rank 0 lends output[0] and then writes it anew; rank 1 reads the first value late.
-  const Plan plan = test::plan_from(
-      "plan broadcast.late ranks 2 chunks 2 root 0\n"
-      "rank 0\n"
-      "  lane 0\n"
-      "    read input[0] | write output[0]\n"
-      "    read output[0] | send 1\n"
-      "    read input[1] | write output[1]\n"
-      "    read input[1] | write scratch[0]\n"
-      "    read scratch[0] | send 1\n"
-      "    read input[0] | write scratch[0]\n"
-      "rank 1\n"
-      "  lane 0\n"
-      "    recv 0 | write output[0]\n"
-      "    recv 0 | write output[1]\n");
+  const Plan plan = test::late_reader_plan();
   ExecutionOptions options;
   options.lending = LendingRule::always(1);
   for (bool references : {false, true}) {
@@ -219,21 +207,7 @@ TEST_CASE("memory that a peer still reads is not overwritten", "[executor]") {
 
 TEST_CASE("windows are filled in place, or through a slot where they cannot be reached",
           "[executor]") {
-  const Plan plan = test::plan_from(
-      "plan allreduce.windows ranks 2 chunks 2\n"
-      "rank 0\n"
-      "  lane 0\n"
-      "    offer output[1] to 1\n"
-      "    offer scratch[0] to 1\n"
-      "    read input[1] | send 1\n"
-      "    take 1\n"
-      "    take 1 | reduce input[0] | write output[0] | put 1\n"
-      "rank 1\n"
-      "  lane 0\n"
-      "    offer output[0] to 0\n"
-      "    recv 0 | reduce input[1] | write output[1] | put 0\n"
-      "    read input[0] | put 0\n"
-      "    take 0\n");
+  const Plan plan = test::window_plan();
   for (bool references : {false, true})
     for (std::size_t slot_bytes : {64, 4096}) {
       MemoryJob job(plan, {2, slot_bytes, references});
@@ -243,23 +217,7 @@ TEST_CASE("windows are filled in place, or through a slot where they cannot be r
 }
 
 TEST_CASE("averages go through windows in the carry type", "[executor]") {
-  const Plan plan = test::plan_from(
-      "plan allreduce.windows ranks 3 chunks 1 average\n"
-      "rank 0\n"
-      "  lane 0\n"
-      "    read input[0] | put 1\n"
-      "    offer output[0] to 2\n"
-      "    take 2\n"
-      "rank 1\n"
-      "  lane 0\n"
-      "    offer scratch[0] to 0\n"
-      "    take 0 | reduce input[0] | put 2\n"
-      "    offer output[0] to 2\n"
-      "    take 2\n"
-      "rank 2\n"
-      "  lane 0\n"
-      "    offer scratch[1] to 1\n"
-      "    take 1 | reduce input[0] | scale | write output[0] | put 0 | put 1\n");
+  const Plan plan = test::average_window_plan();
   for (bool references : {false, true})
     for (std::size_t slot_bytes : {64, 4096}) {
       MemoryJob job(plan, {2, slot_bytes, references});

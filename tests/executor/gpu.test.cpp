@@ -74,11 +74,9 @@ TEST_CASE("the threads of a block move a lane's data as one does", "[executor][g
 
 TEST_CASE("a flag of 2^32 messages ago is not taken for a new one", "[executor][gpu]") {
   const gpu::Layout layout{2, 4096, 64};
-  std::vector<std::uint64_t> of_receiver(layout.receiver_bytes() / 8);
-  std::vector<std::uint64_t> of_sender(layout.sender_bytes() / 8);
-  const auto bytes_of = [](auto& memory) { return reinterpret_cast<std::byte*>(memory.data()); };
-  gpu::End sender = gpu::end_at(layout, bytes_of(of_receiver), bytes_of(of_sender));
-  gpu::End receiver = sender;
+  test::GpuChannel channel(layout);
+  gpu::End& sender = channel.sender;
+  gpu::End& receiver = channel.receiver;
   alignas(16) std::byte sent[64] = {}, received[64] = {};
   // Whether all of a message came, of which the words after `there` bytes are still under way.
   const auto pass = [&](std::uint64_t number, std::uint32_t bytes, std::uint32_t there) {

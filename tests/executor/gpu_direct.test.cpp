@@ -6,6 +6,7 @@
 
 #include "support/gpu_job.h"
 #include "support/memory_job.h"
+#include "support/text_plans.h"
 
 using namespace khoro;
 using test::GpuJob;
@@ -77,38 +78,8 @@ TEST_CASE("a kernel lends as much as it has room to remember, and copies the res
 }
 
 TEST_CASE("windows of a kernel are filled in place, or through a slot", "[executor][gpu]") {
-  const Plan sum = test::plan_from(
-      "plan allreduce.windows ranks 2 chunks 2\n"
-      "rank 0\n"
-      "  lane 0\n"
-      "    offer output[1] to 1\n"
-      "    offer scratch[0] to 1\n"
-      "    read input[1] | send 1\n"
-      "    take 1\n"
-      "    take 1 | reduce input[0] | write output[0] | put 1\n"
-      "rank 1\n"
-      "  lane 0\n"
-      "    offer output[0] to 0\n"
-      "    recv 0 | reduce input[1] | write output[1] | put 0\n"
-      "    read input[0] | put 0\n"
-      "    take 0\n");
-  const Plan average = test::plan_from(
-      "plan allreduce.windows ranks 3 chunks 1 average\n"
-      "rank 0\n"
-      "  lane 0\n"
-      "    read input[0] | put 1\n"
-      "    offer output[0] to 2\n"
-      "    take 2\n"
-      "rank 1\n"
-      "  lane 0\n"
-      "    offer scratch[0] to 0\n"
-      "    take 0 | reduce input[0] | put 2\n"
-      "    offer output[0] to 2\n"
-      "    take 2\n"
-      "rank 2\n"
-      "  lane 0\n"
-      "    offer scratch[1] to 1\n"
-      "    take 1 | reduce input[0] | scale | write output[0] | put 0 | put 1\n");
+  const Plan sum = test::window_plan();
+  const Plan average = test::average_window_plan();
   for (const Plan* plan : {&sum, &average})
     for (std::uint64_t least : {std::uint64_t{1}, std::uint64_t{300}, UINT64_MAX})
       for (std::uint32_t slot_bytes : {64u, 4096u}) {
@@ -146,28 +117,17 @@ TEST_CASE("a lane lends nothing that another lane writes", "[executor][gpu]") {
 
 TEST_CASE("memory that a peer's kernel still reads is not overwritten, nor given back",
           "[executor][gpu]") {
-  const std::string begin =
-      "plan broadcast.late ranks 2 chunks 2 root 0\n"
+  const Plan only_lends = test::plan_from(
+      "plan broadcast.lent ranks 2 chunks 1 root 0\n"
       "rank 0\n"
-      "  lane 0\n";
-  const std::string end =
+      "  lane 0\n"
+      "    read input[0] | write output[0] | send 1\n"
       "rank 1\n"
       "  lane 0\n"
-      "    recv 0 | write output[0]\n"
-      "    recv 0 | write output[1]\n";
-  const std::string given_back =
-      "    read input[0] | write output[0] | send 1\n"
-      "    read input[1] | write output[1] | send 1\n";
-  const std::string overwritten =
-      "    read input[0] | write output[0]\n"
-      "    read output[0] | send 1\n"
-      "    read input[1] | write output[1]\n"
-      "    read input[1] | write scratch[0]\n"
-      "    read scratch[0] | send 1\n"
-      "    read input[0] | write scratch[0]\n";
-  for (const std::string& steps : {given_back, overwritten}) {
-    const Plan plan = test::plan_from(begin + steps + end);
-    GpuJob job(plan, layout_of(2, 4096), from(1));
+      "    recv 0 | write output[0]\n");
+  const Plan overwrites = test::late_reader_plan();
+  for (const Plan* plan : {&only_lends, &overwrites}) {
+    GpuJob job(*plan, layout_of(2, 4096), from(1));
     JobCall call;
     call.count = 600;
     job.start(call);
@@ -186,11 +146,9 @@ TEST_CASE("memory that a peer's kernel still reads is not overwritten, nor given
 
 TEST_CASE("a kernel believes no address of a peer that is not to send any", "[executor][gpu]") {
   const gpu::Layout layout{2, 4096, 64};
-  std::vector<std::uint64_t> of_receiver(layout.receiver_bytes() / 8);
-  std::vector<std::uint64_t> of_sender(layout.sender_bytes() / 8);
-  const auto bytes_of = [](auto& memory) { return reinterpret_cast<std::byte*>(memory.data()); };
-  gpu::End sender = gpu::end_at(layout, bytes_of(of_receiver), bytes_of(of_sender));
-  gpu::End receiver = sender;
+  test::GpuChannel channel(layout);
+  gpu::End& sender = channel.sender;
+  gpu::End& receiver = channel.receiver;
   std::array<std::byte, 64> lent{};
   sender.room = lent.data();
   sender.elsewhere = true;

@@ -41,6 +41,24 @@ class BlockThread {
   unsigned size_;
 };
 
+inline AlignedBytes zeroed(std::uint64_t bytes) {
+  AlignedBytes memory = allocate_aligned(bytes);
+  std::memset(memory.get(), 0, bytes);
+  return memory;
+}
+
+/// Both ends of a channel, and its memory.
+struct GpuChannel {
+  explicit GpuChannel(const gpu::Layout& layout)
+      : of_receiver(zeroed(layout.receiver_bytes())),
+        of_sender(zeroed(layout.sender_bytes())),
+        sender(gpu::end_at(layout, of_receiver.get(), of_sender.get())),
+        receiver(sender) {}
+
+  AlignedBytes of_receiver, of_sender;
+  gpu::End sender, receiver;
+};
+
 /// All ranks of a plan as kernels run them, over memory of this process.
 class GpuJob {
  public:
@@ -126,10 +144,6 @@ class GpuJob {
   }
 
  private:
-  struct Channel {
-    AlignedBytes of_receiver, of_sender;
-    gpu::End sender, receiver;
-  };
   struct Rank {
     std::unique_ptr<Image> image;
     std::unique_ptr<gpu::ProgramLayout> program;
@@ -139,22 +153,11 @@ class GpuJob {
     gpu::Report report;
   };
 
-  static AlignedBytes zeroed(std::uint64_t bytes) {
-    AlignedBytes memory = allocate_aligned(bytes);
-    std::memset(memory.get(), 0, bytes);
-    return memory;
-  }
-
   gpu::End& end(int rank, const Port& port) {
     const int from = port.sends ? rank : port.peer, to = port.sends ? port.peer : rank;
-    Channel& channel = channels_[{from, to, port.index}];
-    if (!channel.of_receiver) {
-      channel.of_receiver = zeroed(layout_.receiver_bytes());
-      channel.of_sender = zeroed(layout_.sender_bytes());
-      channel.sender = channel.receiver =
-          gpu::end_at(layout_, channel.of_receiver.get(), channel.of_sender.get());
-      channel.sender.peer_device = channel.receiver.peer_device = 1;
-    }
+    const auto [found, made] = channels_.try_emplace({from, to, port.index}, layout_);
+    GpuChannel& channel = found->second;
+    if (made) channel.sender.peer_device = channel.receiver.peer_device = 1;
     return port.sends ? channel.sender : channel.receiver;
   }
 
@@ -162,7 +165,7 @@ class GpuJob {
   gpu::Layout layout_;
   Partials partials_;
   gpu::Direct direct_;
-  std::map<std::tuple<int, int, std::uint8_t>, Channel> channels_;
+  std::map<std::tuple<int, int, std::uint8_t>, GpuChannel> channels_;
   std::vector<Rank> ranks_;
   JobData data_;
 };
