@@ -38,6 +38,7 @@ Space make_space(PlanBook& book) {
   space.axes = {{"ranks", ranks},
                 {"algorithm", names_of(forced_algorithms())},
                 {"determinism", {std::begin(determinisms), std::end(determinisms)}},
+                {"memory", names_of(memories)},
                 {"living", {std::begin(livings), std::end(livings)}},
                 {"collective", names_of(collectives())},
                 {"root", with_none(names_of(roots))},
@@ -59,11 +60,13 @@ std::vector<Point> communicators_of(const Space& space, int ranks) {
   };
   choose(Axis::ranks, static_cast<std::size_t>(ranks) - 1);
   for (std::size_t i = 0; i < space.axes[at(Axis::algorithm)].values.size(); ++i)
-    for (std::size_t k = 0; k < space.axes[at(Axis::determinism)].values.size(); ++k) {
-      choose(Axis::algorithm, i);
-      choose(Axis::determinism, k);
-      communicators.push_back(point);
-    }
+    for (std::size_t k = 0; k < space.axes[at(Axis::determinism)].values.size(); ++k)
+      for (std::size_t m = 0; m < space.axes[at(Axis::memory)].values.size(); ++m) {
+        choose(Axis::algorithm, i);
+        choose(Axis::determinism, k);
+        choose(Axis::memory, m);
+        communicators.push_back(point);
+      }
   return communicators;
 }
 
@@ -71,7 +74,8 @@ std::string settings_of(const Space& space, const Point& communicator) {
   Case what;
   what.forced = row_named(forced_algorithms(), value(space, communicator, Axis::algorithm))->forced;
   what.exact = value(space, communicator, Axis::determinism) == determinisms[1];
-  return settings_of(what, std::string(sweep_settings));
+  const MemoryName& memory = *row_named(memories, value(space, communicator, Axis::memory));
+  return settings_of(what, std::string(sweep_settings) + std::string(memory.settings));
 }
 
 Case case_of(const Space& space, const Point& point, std::uint64_t seed, PlanBook& book) {
@@ -90,7 +94,9 @@ Case case_of(const Space& space, const Point& point, std::uint64_t seed, PlanBoo
   return what;
 }
 
-int weight_of_count(int value) { return counts[value].weight; }
+int weight_of(Axis axis, int value) {
+  return axis == Axis::count ? counts[value].weight : memories[value].weight;
+}
 
 std::string to_line(const Space& space, const Draw& draw) {
   std::string line;

@@ -19,6 +19,7 @@ enum class Axis {
   ranks,
   algorithm,
   determinism,
+  memory,
   living,
   collective,
   root,
@@ -48,8 +49,9 @@ Case case_of(const Space& space, const Point& point, std::uint64_t seed, PlanBoo
 /// the ranks alone are chosen.
 std::vector<Point> communicators_of(const Space& space, int ranks);
 std::string settings_of(const Space& space, const Point& communicator);
-/// How often a count is drawn beside the others: the long ones take most of the time.
-int weight_of_count(int value);
+/// How often a value is drawn beside the others of its axis, which is Axis::count or Axis::memory:
+/// long calls take most of the time, and virtual GPUs do.
+int weight_of(Axis axis, int value);
 
 /// A point and a seed as one line, "ranks=3 algorithm=... seed=12", and back; nothing if the line
 /// is none, or its point breaks a rule.

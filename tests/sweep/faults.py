@@ -61,7 +61,7 @@ def play(plan, *options):
 
 for fault, wrong, right, algorithm, *values in FAULTS:
     values += ["collective=allreduce", f"algorithm=allreduce:{algorithm}", "ranks=3",
-               "living=processes", "dtype=f32"]
+               "living=processes", "dtype=f32", "memory=host"]
     cases = [word for value in values for word in ("--only", value)] + ["--points", "60"]
     done = play(right, *cases)
     assert done.returncode == 0, f"the plan without that {fault}: {done.stdout}"

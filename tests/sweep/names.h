@@ -20,6 +20,22 @@ inline constexpr std::string_view livings[] = {"processes", "threads", "mixed"};
 inline constexpr std::string_view placements[] = {"no", "yes"};
 inline constexpr std::string_view determinisms[] = {"default", "exact"};
 
+/// Where the buffers of calls lie, and how messages go between virtual GPUs.
+struct MemoryName {
+  std::string_view name;
+  std::string_view settings;
+  int weight;
+  bool is_host() const { return settings.empty(); }
+};
+inline constexpr MemoryName memories[] = {
+    {"host", "", 45},
+    {"gpus-flagged", ";KHORO_MEMORY=virtual;KHORO_FLAGGED_BYTES=16K;KHORO_DIRECT_BYTES=0", 1},
+    {"gpus-slots", ";KHORO_MEMORY=virtual;KHORO_FLAGGED_BYTES=0;KHORO_DIRECT_BYTES=0", 1},
+    {"gpus-direct", ";KHORO_MEMORY=virtual;KHORO_FLAGGED_BYTES=0;KHORO_DIRECT_BYTES=1", 1},
+    {"staged-flagged", ";KHORO_MEMORY=virtual;KHORO_FLAGGED_BYTES=16K;KHORO_PEER_ACCESS=off", 1},
+    {"staged-slots", ";KHORO_MEMORY=virtual;KHORO_FLAGGED_BYTES=0;KHORO_PEER_ACCESS=off", 1},
+};
+
 struct RootName {
   std::string_view name;
   int (*rank)(int ranks);

@@ -64,9 +64,9 @@ void Player::play() {
   int size = 0;
   check(khoroCommUserRank(world, &rank_), "rank");
   check(khoroCommCount(world, &size), "count");
-  check(khoroStreamCreate(&stream_), "making a stream");
+  check(khoroStreamCreate(&host_stream_), "making a stream");
   for (int ranks = 1; ranks <= std::min(size, most_ranks); ++ranks) play_with(ranks, world);
-  check(khoroStreamDestroy(stream_), "destroying a stream");
+  check(khoroStreamDestroy(host_stream_), "destroying a stream");
   check(khoroCommDestroy(world), "leaving the job");
 }
 
@@ -91,9 +91,10 @@ void Player::play_with(int ranks, khoroComm_t world) {
 }
 
 void Player::play_all(const std::vector<Draw>& draws, khoroComm_t comm, std::uint64_t number) {
+  CaseMemory memory(comm);
   for (const Draw& draw : draws) {
     try {
-      play_one(draw, comm, number++);
+      play_one(draw, comm, memory, number++);
     } catch (const std::exception& error) {
       throw std::runtime_error(
           fmt::format("{}\nagain: {}", error.what(), to_line(table_.space(), draw)));
@@ -102,13 +103,17 @@ void Player::play_all(const std::vector<Draw>& draws, khoroComm_t comm, std::uin
   }
 }
 
-void Player::play_one(const Draw& draw, khoroComm_t comm, std::uint64_t number) {
+void Player::play_one(const Draw& draw, khoroComm_t comm, CaseMemory& memory,
+                      std::uint64_t number) {
   now_playing(to_line(table_.space(), draw));
   const Case call = case_of(table_.space(), draw.point, draw.seed, table_.book());
   const std::shared_ptr<Expectation> expected = table_.expect(number, call);
   buffers_.lay_out(call, rank_, expected->input(rank_));
-  check(make_call_its_way(call, {rank_, buffers_.input(), buffers_.output(), comm, stream_}),
+  memory.bring(buffers_.all());
+  check(make_call_its_way(call, {rank_, memory.at(buffers_.input()), memory.at(buffers_.output()),
+                                 comm, memory.stream() ? memory.stream() : host_stream_}),
         text(call));
+  memory.bring_back();
   if (!expected->right(rank_, buffers_.output()))
     table_.wrong(rank_, "the output has other bits", draw, call);
   if (!buffers_.rest_intact())

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "support/case_memory.h"
 #include "support/expectation.h"
 #include "support/guarded_buffers.h"
 #include "sweep/axes.h"
@@ -70,14 +71,14 @@ class Player {
   void play_with(int ranks, khoroComm_t world);
   /// The draws have the numbers from `number` on, the same on all ranks.
   void play_all(const std::vector<Draw>& draws, khoroComm_t comm, std::uint64_t number);
-  void play_one(const Draw& draw, khoroComm_t comm, std::uint64_t number);
+  void play_one(const Draw& draw, khoroComm_t comm, CaseMemory& memory, std::uint64_t number);
   void show_progress(int ranks, const std::string& settings, std::size_t draws) const;
 
   Table& table_;
   DrawsOf draws_;
   bool shows_progress_;
   GuardedBuffers buffers_;
-  khoroStream_t stream_ = nullptr;
+  khoroStream_t host_stream_ = nullptr;
   int rank_ = 0;
 };
 

@@ -37,6 +37,7 @@ class Rules {
     add_for_collectives();
     add_for_reductions();
     add_for_ranks();
+    add_for_gpus();
     add("the library has no plan for it",
         {Axis::collective, Axis::algorithm, Axis::ranks, Axis::root, Axis::reduction,
          Axis::determinism},
@@ -128,6 +129,17 @@ class Rules {
         [](const Values& is) { return is[1] == livings[2] && std::stoi(is[0]) <= 2; });
   }
 
+  void add_for_gpus() {
+    add("messages with tags between GPUs", {Axis::collective, Axis::memory},
+        [](const Values& is) { return row_named(collectives(), is[0])->tagged && on_gpus(is[1]); });
+    add("a reduction that is a function, on GPUs", {Axis::reduction, Axis::memory},
+        [](const Values& is) {
+          const ReductionName* row = row_named(all_reductions(), is[0]);
+          return row != nullptr && row->reduction == Reduction::user && on_gpus(is[1]);
+        });
+  }
+
+  static bool on_gpus(const std::string& memory) { return !row_named(memories, memory)->is_host(); }
   static std::optional<CollectiveKind> kind_of(const std::string& collective) {
     return row_named(collectives(), collective)->kind;
   }

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 
+GPUS = 4
 # How a job of so many ranks is started.
 LIVING = {"processes": lambda ranks: ["-n", ranks],
           "threads": lambda ranks: ["-n", 1, "--threads", ranks],
@@ -39,9 +40,10 @@ def arguments():
 
 def environment():
     """The settings of whoever runs this would win over those that the cases need; what is planted
-    to be found stays."""
-    return {name: value for name, value in os.environ.items()
+    to be found stays. Of more ranks than GPUs some share one."""
+    kept = {name: value for name, value in os.environ.items()
             if not name.startswith("KHORO_") or name.startswith("KHORO_TEST_")}
+    return {**kept, "KHORO_VIRTUAL_GPUS": str(GPUS)}
 
 
 class Sweep:
