@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each header compiles alone: public ones as C11 and C++20, private ones as C++20.
 
-usage: headers.py public|private [--cuda FOLDER] [--built FOLDER] COMPILER...
 A compiler that is not there is left out, and so is what needs the headers of CUDA where there are none.
-What a source file of that build includes before all else was compiled alone with it.
 """
 import argparse
 import concurrent.futures
 import json
 import os
+import pathlib
 import re
 import shutil
 import subprocess
 
-from sources import ROOT, files, finish
+from sources import ROOT, files, finish, text
 
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only"]
 FOLDERS = {"public": ["include"], "private": ["src", "tests", "benchmarks", "tools"]}
@@ -22,20 +21,21 @@ INCLUDES = {"public": ["-Iinclude"],
                         "-fopenmp-simd", "-DFMT_HEADER_ONLY", '-DKHORO_GOLDEN_FOLDER=""',
                         '-DKHORO_TOPOLOGIES=""']}
 OVER_CUDA = ("src/device/cuda/", "tests/device/fake_cuda/")
-FIRST_INCLUDE = re.compile(r'^#include ["<]([^">]*)', re.MULTILINE)
+# Before all else but comments.
+FIRST_INCLUDE = re.compile(r'(?://.*\n|\n)*#include "([^"]*)"')
 
 
 def arguments():
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("kind", choices=FOLDERS)
-    parser.add_argument("--cuda")
-    parser.add_argument("--built")
+    parser.add_argument("--cuda", metavar="FOLDER", help="the headers of CUDA")
+    parser.add_argument("--built", metavar="FOLDER",
+                        help="a build, which has compiled alone what its sources include before all else")
     parser.add_argument("compilers", nargs="+")
     return parser.parse_args()
 
 
 options = arguments()
-kind = options.kind
 compilers = [name for name in options.compilers if shutil.which(name)]
 
 
@@ -45,36 +45,30 @@ def of_folder(path):
 
 
 def compiled_with_their_sources():
-    """The names of headers that come first in a source file of the build."""
+    """The names of headers that come first in a source of the build."""
     if not options.built:
         return set()
-    with open(os.path.join(options.built, "compile_commands.json"), encoding="utf-8") as commands:
-        built = {os.path.realpath(os.path.join(each["directory"], each["file"]))
-                 for each in json.load(commands)}
-    found = set()
-    for path in sorted(built):
-        if not os.path.exists(path):
-            continue
-        with open(path, encoding="utf-8") as source:
-            first = FIRST_INCLUDE.search(source.read())
-        if first:
-            found.add(first.group(1))
-    return found
+    folder = pathlib.Path(options.built)
+    built = {(folder / each["file"]).resolve()
+             for each in json.loads((folder / "compile_commands.json").read_text(encoding="utf-8"))}
+    firsts = (FIRST_INCLUDE.match(text(path)) for path in files(*FOLDERS[options.kind], suffixes=".cpp")
+              if (ROOT / path).resolve() in built)
+    return {first.group(1) for first in firsts if first}
 
 
 def commands():
     compiled = compiled_with_their_sources()
     for compiler in compilers:
-        for path in files(*FOLDERS[kind], suffixes=".h"):
+        for path in files(*FOLDERS[options.kind], suffixes=".h"):
             of_c = str(path).startswith("tests/api/")  # shared by programs in C
             over_cuda = str(path).startswith(OVER_CUDA)
             if (over_cuda and not options.cuda) or str(of_folder(path)) in compiled:
                 continue
             if not of_c:
                 more = ["-isystem", options.cuda] if over_cuda else []
-                yield path, [compiler, "-x", "c++", "-std=c++20", *INCLUDES[kind], *more]
-            if of_c or kind == "public":
-                yield path, [compiler, "-x", "c", "-std=c11", *INCLUDES[kind]]
+                yield path, [compiler, "-x", "c++", "-std=c++20", *INCLUDES[options.kind], *more]
+            if of_c or options.kind == "public":
+                yield path, [compiler, "-x", "c", "-std=c11", *INCLUDES[options.kind]]
 
 
 def compile_alone(job):
