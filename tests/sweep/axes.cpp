@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <iterator>
+#include <utility>
 #include <vector>
 
 #include "sweep/names.h"
@@ -11,6 +12,9 @@
 
 namespace khoro::test {
 namespace {
+
+/// What is chosen when a communicator is made, beside its ranks.
+constexpr Axis made_with[] = {Axis::algorithm, Axis::determinism, Axis::memory};
 
 const std::string& value(const Space& space, const Point& point, Axis axis) {
   return space.axes[at(axis)].values[static_cast<std::size_t>(point[at(axis)])];
@@ -38,13 +42,13 @@ Space make_space(PlanBook& book) {
   space.axes = {{"ranks", ranks},
                 {"algorithm", names_of(forced_algorithms())},
                 {"determinism", {std::begin(determinisms), std::end(determinisms)}},
-                {"memory", names_of(memories)},
+                {"memory", names_of(memories), weights_of(memories)},
                 {"living", {std::begin(livings), std::end(livings)}},
                 {"collective", names_of(collectives())},
                 {"root", with_none(names_of(roots))},
                 {"reduction", with_none(names_of(all_reductions()))},
                 {"dtype", names_of(dtypes())},
-                {"count", names_of(counts)},
+                {"count", names_of(counts), weights_of(counts)},
                 {"in_place", {std::begin(placements), std::end(placements)}},
                 {"alignment", names_of(alignments)},
                 {"way", {std::begin(way_names), std::end(way_names)}}};
@@ -52,22 +56,25 @@ Space make_space(PlanBook& book) {
   return space;
 }
 
+Point communicator_of(const Space& space, const Point& point) {
+  Point communicator = space.open_point();
+  communicator[at(Axis::ranks)] = point[at(Axis::ranks)];
+  for (Axis axis : made_with) communicator[at(axis)] = point[at(axis)];
+  return communicator;
+}
+
 std::vector<Point> communicators_of(const Space& space, int ranks) {
-  std::vector<Point> communicators;
-  Point point = space.open_point();
-  const auto choose = [&](Axis axis, std::size_t value) {
-    point[at(axis)] = static_cast<int>(value);
-  };
-  choose(Axis::ranks, static_cast<std::size_t>(ranks) - 1);
-  for (std::size_t i = 0; i < space.axes[at(Axis::algorithm)].values.size(); ++i)
-    for (std::size_t k = 0; k < space.axes[at(Axis::determinism)].values.size(); ++k)
-      for (std::size_t m = 0; m < space.axes[at(Axis::memory)].values.size(); ++m) {
-        choose(Axis::algorithm, i);
-        choose(Axis::determinism, k);
-        choose(Axis::memory, m);
-        communicators.push_back(point);
-      }
-  return communicators;
+  std::vector<Point> points{space.open_point()};
+  points[0][at(Axis::ranks)] = ranks - 1;
+  for (Axis axis : made_with) {
+    const int values = static_cast<int>(space.axes[at(axis)].values.size());
+    std::vector<Point> longer;
+    for (Point& point : points)
+      for (point[at(axis)] = 0; point[at(axis)] < values; ++point[at(axis)])
+        longer.push_back(point);
+    points = std::move(longer);
+  }
+  return points;
 }
 
 std::string settings_of(const Space& space, const Point& communicator) {
@@ -92,10 +99,6 @@ Case case_of(const Space& space, const Point& point, std::uint64_t seed, PlanBoo
                     largest_of_one_tile(what, book)};
   what.count = counts[point[at(Axis::count)]].count(sizes);
   return what;
-}
-
-int weight_of(Axis axis, int value) {
-  return axis == Axis::count ? counts[value].weight : memories[value].weight;
 }
 
 std::string to_line(const Space& space, const Draw& draw) {

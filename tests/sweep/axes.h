@@ -45,13 +45,11 @@ Space make_space(PlanBook& book);
 
 /// The call of a point.
 Case case_of(const Space& space, const Point& point, std::uint64_t seed, PlanBook& book);
-/// Of a number of ranks, every choice of what a communicator is made with: points in which that and
-/// the ranks alone are chosen.
+/// What of a point its communicator is made with: the point with that and the ranks alone chosen.
+Point communicator_of(const Space& space, const Point& point);
+/// Every one of so many ranks.
 std::vector<Point> communicators_of(const Space& space, int ranks);
 std::string settings_of(const Space& space, const Point& communicator);
-/// How often a value is drawn beside the others of its axis, which is Axis::count or Axis::memory:
-/// long calls take most of the time, and virtual GPUs do.
-int weight_of(Axis axis, int value);
 
 /// A point and a seed as one line, "ranks=3 algorithm=... seed=12", and back; nothing if the line
 /// is none, or its point breaks a rule.

@@ -24,7 +24,7 @@ inline constexpr std::string_view determinisms[] = {"default", "exact"};
 struct MemoryName {
   std::string_view name;
   std::string_view settings;
-  int weight;
+  int weight;  // of being drawn: virtual GPUs take most of the time
   bool is_host() const { return settings.empty(); }
 };
 inline constexpr MemoryName memories[] = {
@@ -53,7 +53,7 @@ struct Sizes {
 struct CountName {
   std::string_view name;
   std::size_t (*count)(const Sizes&);
-  int weight;
+  int weight;  // of being drawn: long calls take most of the time
 };
 inline constexpr CountName counts[] = {
     {"0", [](const Sizes&) -> std::size_t { return 0; }, 8},
@@ -101,6 +101,13 @@ std::vector<std::string> names_of(const Rows& rows) {
   std::vector<std::string> names;
   for (const auto& row : rows) names.emplace_back(row.name);
   return names;
+}
+
+template <class Rows>
+std::vector<int> weights_of(const Rows& rows) {
+  std::vector<int> weights;
+  for (const auto& row : rows) weights.push_back(row.weight);
+  return weights;
 }
 
 /// Null if there is none.

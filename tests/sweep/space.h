@@ -20,6 +20,8 @@ struct Space {
   struct Axis {
     std::string name;
     std::vector<std::string> values;
+    /// How often each value is drawn beside the others; empty: as often as what is chosen allows.
+    std::vector<int> weights{};
   };
   struct Rule {
     std::string why;

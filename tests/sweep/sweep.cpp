@@ -54,20 +54,17 @@ Point pinned_by(const Space& space, const std::vector<std::string>& assignments)
   return point;
 }
 
-/// A random point. Its count and its memory are drawn by weight; its collective first, for half of
-/// them would have a root else, and few a reduction; then its algorithm, for few would be one that
-/// does not fold in rank order.
+/// A random point. What has weights is drawn by them; its collective first, for half of them would
+/// have a root else, and few a reduction; then its algorithm, for few would be one that does not
+/// fold in rank order.
 Point draw_point(const Space& space, const Point& pinned, Random& random) {
-  const auto draw_by_weight = [&](Axis axis) {
-    std::vector<int> weights;
-    for (std::size_t value = 0; value < space.axes[at(axis)].values.size(); ++value)
-      weights.push_back(weight_of(axis, static_cast<int>(value)));
-    return std::discrete_distribution<int>(weights.begin(), weights.end())(random);
-  };
   for (int tries = 0; tries < 1000; ++tries) {
     Point point = pinned;
-    for (Axis axis : {Axis::memory, Axis::count})
-      if (point[at(axis)] == unchosen) point[at(axis)] = draw_by_weight(axis);
+    for (std::size_t axis = 0; axis < point.size(); ++axis) {
+      const std::vector<int>& weights = space.axes[axis].weights;
+      if (point[axis] == unchosen && !weights.empty())
+        point[axis] = std::discrete_distribution<int>(weights.begin(), weights.end())(random);
+    }
     const auto choose_first = [&](Axis axis) {
       return point[at(axis)] != unchosen || choose(space, point, at(axis), random);
     };
@@ -114,12 +111,9 @@ DrawsOf draws_of_file(const Space& space, const Options& options) {
   for (std::string line; std::getline(file, line);) {
     std::optional<Draw> drawn = parse_line(space, line);
     if (!drawn) throw std::runtime_error("no case: " + line);
-    Point communicator = space.open_point();
-    for (Axis axis : {Axis::ranks, Axis::algorithm, Axis::determinism, Axis::memory})
-      communicator[at(axis)] = drawn->point[at(axis)];
     const int living = drawn->point[at(Axis::living)];
     if (space.axes[at(Axis::living)].values[static_cast<std::size_t>(living)] == options.living)
-      draws[communicator].push_back(*std::move(drawn));
+      draws[communicator_of(space, drawn->point)].push_back(*std::move(drawn));
   }
   return [draws = std::move(draws)](const Point& communicator) {
     const auto found = draws.find(communicator);
