@@ -17,20 +17,20 @@ using namespace khoro::test;
 
 namespace {
 
-/// How many numbers of a rank follow each other by one step, and how many are made at once.
+/// How many numbers of a rank follow each other by one step.
 constexpr std::size_t run = std::size_t{1} << 13;
 
-/// Adds the numbers that a rank gives from element `first` on, no more than a run. They are from
-/// -128 to 127, and differ from the other ranks', and from those that are as many elements before
-/// as a product or a sum that is cut to 31 or 32 bits would be off by. In loops that a compiler
-/// makes wide, as thousands of millions are made.
+/// Adds the numbers that a rank gives from element `first` on. They are from -128 to 127, and
+/// differ from the other ranks', and from those that are as many elements before as a product or a
+/// sum that is cut to 31 or 32 bits would be off by. Thousands of millions are made, so a run is a
+/// loop that a compiler makes wide.
 template <class T>
 void add_numbers(T* to, std::size_t count, int rank, std::size_t first) {
   const auto step = static_cast<std::uint8_t>(2 * rank + 3);
   for (std::size_t done = 0; done < count;) {
     const std::size_t i = first + done;
     const std::size_t here = std::min(count - done, run - i % run);
-    const auto start = static_cast<std::uint8_t>(step * i + (i >> 13) + 91 * (i >> 29) +
+    const auto start = static_cast<std::uint8_t>(step * i + i / run + 91 * (i >> 29) +
                                                  37 * static_cast<std::size_t>(rank));
     for (std::size_t j = 0; j < here; ++j) {
       const auto bits = static_cast<std::uint8_t>(start + step * static_cast<std::uint8_t>(j));
