@@ -267,7 +267,7 @@ typedef struct {
   size_t size;          /* for the initializer alone */
   uint64_t collectives; /* begun; a split counts as two */
   uint64_t bytesHeld;   /* of memory that this rank owns for it; a page counts once it is used */
-  uint64_t bytesSent;   /* written for other ranks, with headers; not what they read where it is */
+  uint64_t bytesSent;   /* by hosts for other ranks, with headers; not what they read where it is */
   char transports[64];  /* in use: "shm", "tcp" */
   uint64_t stripes;     /* sockets to each other rank; 0 where no message goes over sockets */
   uint64_t stripeBytes[16]; /* of bytesSent, what went over stripe 0, 1, ... to all ranks */
