@@ -31,16 +31,15 @@ Reading read(const RankPage& page) {
   reading.left = page.closed();
   reading.calls = page.calls();
   reading.under_way = page.under_way().calls;
-  const auto add_last_finished = [&](std::uint64_t newest, std::uint64_t looks, auto record) {
+  const auto add_last_finished = [&](std::uint64_t newest, auto record) {
+    std::uint64_t looks = RankPage::ring;
     for (std::uint64_t number = newest; number > 0 && looks > 0; --number, --looks) {
       const auto call = record(number);
       if (call && call->state == CallState::finished) return reading.finished.push_back(*call);
     }
   };
-  // Collectives end in the order in which they began, messages need not.
-  add_last_finished(reading.calls, 2, [&](std::uint64_t number) { return page.record(number); });
-  add_last_finished(page.messages(), RankPage::ring,
-                    [&](std::uint64_t place) { return page.message(place); });
+  add_last_finished(reading.calls, [&](std::uint64_t number) { return page.record(number); });
+  add_last_finished(page.messages(), [&](std::uint64_t place) { return page.message(place); });
   return reading;
 }
 

@@ -62,6 +62,19 @@ std::optional<CallRecord> RankPage::message(std::uint64_t place) const noexcept 
   return call;
 }
 
+std::optional<CallRecord> RankPage::oldest_queued(std::uint64_t newest) const noexcept {
+  std::optional<CallRecord> oldest = record(newest);
+  for (std::uint64_t number = newest; number > 0; --number) {
+    const auto call = record(number);
+    if (!call) break;
+    if (call->state == CallState::under_way)
+      oldest = call;
+    else if (!call->signature.moves_nothing())
+      break;
+  }
+  return oldest;
+}
+
 RankPage::UnderWay RankPage::under_way() const {
   UnderWay found;
   const auto add = [&found](const std::optional<CallRecord>& call) {
@@ -73,7 +86,7 @@ RankPage::UnderWay RankPage::under_way() const {
   const std::uint64_t oldest = last - std::min<std::uint64_t>(last, ring) + 1;
   found.complete = first >= oldest;
   for (std::uint64_t place = std::max(first, oldest); place <= last; ++place) add(message(place));
-  if (const std::uint64_t number = calls()) add(record(number));
+  if (const std::uint64_t number = calls()) add(oldest_queued(number));
   return found;
 }
 

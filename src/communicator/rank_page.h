@@ -124,7 +124,7 @@ class RankPage {
   }
   std::optional<CallRecord> message(std::uint64_t place) const noexcept;
   /// What has begun and has not ended: sends and receives in the order of calls, then the
-  /// collective.
+  /// collective; of several that a GPU has queued, the oldest, which the others wait for.
   struct UnderWay {
     std::vector<CallRecord> calls;
     bool complete = true;  // false: there may be more, whose records could not be read
@@ -162,6 +162,9 @@ class RankPage {
   static void write(Slot& slot, const CallRecord& call, std::uint64_t key,
                     std::uint64_t plan) noexcept;
   static std::optional<CallRecord> read(const Slot& slot, std::uint64_t key) noexcept;
+  /// The oldest collective that is under way; `newest`, the last that began, if none is. They end
+  /// in the order in which they began, but for empty ones.
+  std::optional<CallRecord> oldest_queued(std::uint64_t newest) const noexcept;
 
   DoorbellWord doorbell_{};
   Identity identity_;

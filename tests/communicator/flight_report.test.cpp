@@ -63,6 +63,21 @@ TEST_CASE("64 ranks that say the same are one line", "[communicator]") {
                                  "khoroAllReduce(4 x khoroFloat32, khoroSum)"});
 }
 
+TEST_CASE("of many queued calls the one that all wait for is told", "[communicator]") {
+  Ranks ranks(2);
+  for (std::uint64_t number = 1; number <= 20; ++number) ranks.call(0, 0, number);
+  for (std::uint64_t number = 1; number <= 7; ++number) ranks.call(1, 1, number);
+  for (std::uint64_t number = 1; number <= 6; ++number) ranks.finish(0, 1, number);
+  ranks.finish(1, 1, 7);
+  const auto lines = lines_of(ranks.groups());
+  const std::string call = " khoroAllReduce(4 x khoroFloat32, khoroSum)";
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0].find("; last finished: #6" + call + "; not finished: #7" + call) !=
+        std::string::npos);
+  CHECK(lines[1].find("; last finished: #7" + call + "; not finished: nothing") !=
+        std::string::npos);
+}
+
 TEST_CASE("a rank whose process has ended is dead, unless it had left or given up",
           "[communicator]") {
   Ranks ranks(4);

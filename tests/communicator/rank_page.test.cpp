@@ -117,6 +117,22 @@ TEST_CASE("what is under way is read at once, as far as its records are there", 
   CHECK(page.under_way().complete);
 }
 
+TEST_CASE("of queued collectives the oldest is under way", "[communicator]") {
+  RankPage page({});
+  for (std::uint64_t number = 1; number <= 100; ++number) page.begin(call(number, number));
+  for (std::uint64_t number = 1; number <= 39; ++number) page.finish(number);
+  page.begin(call(101, 0));
+  page.finish(101);  // an empty one ends at once
+  REQUIRE(page.under_way().calls.size() == 1);
+  CHECK(page.under_way().calls.front().number == 40);
+  for (std::uint64_t number = 40; number <= 100; ++number) page.finish(number);
+  CHECK(page.under_way().calls.empty());
+  CHECK(page.under_way().complete);
+  page.begin(call(102, 0));
+  REQUIRE(page.under_way().calls.size() == 1);
+  CHECK(page.under_way().calls.front().number == 102);
+}
+
 TEST_CASE("how often a rank was stuck, and for whom, reads back", "[communicator]") {
   RankPage page({});
   CHECK(page.stuck_times(4).times == 0);
