@@ -75,6 +75,16 @@ TEST_CASE("any number of ranks is right, several on a GPU too, on part of the li
         on_gpus + in_buffers);
 }
 
+TEST_CASE("ranks may have a GPU each, sixteen of them", "[gpu]") {
+  for (const int ranks : {11, 16}) {
+    const ScopedEnvironment gpus("KHORO_VIRTUAL_GPUS", std::to_string(ranks));
+    const std::vector<Case> cases =
+        every_algorithm({.kind = std::nullopt, .ranks = ranks, .in_place = ranks == 16}, {1, 1500});
+    play_cases(apart, cases, on_gpus);
+    play_cases(Living::threads, cases, on_gpus + in_buffers);
+  }
+}
+
 TEST_CASE("all types and reductions have the same bits on GPUs", "[gpu]") {
   const ScopedEnvironment gpus("KHORO_VIRTUAL_GPUS", "3");
   std::vector<Case> cases;
