@@ -38,8 +38,9 @@ void check_resident(const Driver& driver, int device, const Kernel& kernel, std:
 }  // namespace
 
 ControlPage::ControlPage(Driver& driver, int device) {
+  // Shared, so that a fork of the process does not give it another page than the one pinned.
   void* const page =
-      ::mmap(nullptr, page_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      ::mmap(nullptr, page_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) throw_errno("a page that kernels see");
   here_ = static_cast<Words*>(page);
   try {
