@@ -99,6 +99,9 @@ class DeviceJob {
   /// Queues a call on all ranks.
   void start(const JobCall& call) {
     data_.draw(call);
+    // All memory first: a driver may let who allocates wait for kernels, which wait for other
+    // ranks.
+    for (std::size_t i = 0; i < ranks_.size(); ++i) bring(*ranks_[i], data_.buffers(int(i)).all());
     for (std::size_t i = 0; i < ranks_.size(); ++i) launch(*ranks_[i], call, int(i));
   }
   /// Waits for all, and sees whether outputs are right and all else is as it was.
@@ -146,11 +149,13 @@ class DeviceJob {
     return reinterpret_cast<std::uintptr_t>(memory);
   }
 
+  void bring(Rank& rank, std::span<std::byte> all) {
+    rank.buffers = driver_.allocate(rank.device, all.size());
+    rank.stream->copy(rank.buffers->address(), address(all.data()), all.size());
+  }
   void launch(Rank& rank, const JobCall& call, int number) {
     JobBuffers& buffers = data_.buffers(number);
     const std::span<std::byte> all = buffers.all();
-    rank.buffers = driver_.allocate(rank.device, all.size());
-    rank.stream->copy(rank.buffers->address(), address(all.data()), all.size());
     const auto on_device = [&](const std::byte* data) {
       return reinterpret_cast<std::byte*>(rank.buffers->address() + std::size_t(data - all.data()));
     };
