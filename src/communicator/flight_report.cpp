@@ -32,8 +32,7 @@ Reading read(const RankPage& page) {
   reading.calls = page.calls();
   reading.under_way = page.under_way().calls;
   const auto add_last_finished = [&](std::uint64_t newest, auto record) {
-    std::uint64_t looks = RankPage::ring;
-    for (std::uint64_t number = newest; number > 0 && looks > 0; --number, --looks) {
+    for (std::uint64_t number = newest; number > 0 && newest - number < RankPage::ring; --number) {
       const auto call = record(number);
       if (call && call->state == CallState::finished) return reading.finished.push_back(*call);
     }

@@ -62,11 +62,9 @@ std::optional<CallRecord> RankPage::message(std::uint64_t place) const noexcept 
   return call;
 }
 
-std::optional<CallRecord> RankPage::oldest_queued(std::uint64_t newest) const noexcept {
-  std::optional<CallRecord> oldest = record(newest);
-  for (std::uint64_t number = newest; number > 0; --number) {
-    const auto call = record(number);
-    if (!call) break;
+std::optional<CallRecord> RankPage::oldest_queued(std::uint64_t number) const noexcept {
+  std::optional<CallRecord> oldest = record(number);
+  for (auto call = oldest; call; call = record(--number)) {
     if (call->state == CallState::under_way)
       oldest = call;
     else if (!call->signature.moves_nothing())

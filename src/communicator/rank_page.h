@@ -162,9 +162,9 @@ class RankPage {
   static void write(Slot& slot, const CallRecord& call, std::uint64_t key,
                     std::uint64_t plan) noexcept;
   static std::optional<CallRecord> read(const Slot& slot, std::uint64_t key) noexcept;
-  /// The oldest collective that is under way; `newest`, the last that began, if none is. They end
-  /// in the order in which they began, but for empty ones.
-  std::optional<CallRecord> oldest_queued(std::uint64_t newest) const noexcept;
+  /// The oldest collective that is under way up to that of `number`, or this one if none is. They
+  /// end in the order in which they began, but for empty ones.
+  std::optional<CallRecord> oldest_queued(std::uint64_t number) const noexcept;
 
   DoorbellWord doorbell_{};
   Identity identity_;
