@@ -72,6 +72,36 @@ TEST_CASE("the threads of a block move a lane's data as one does", "[executor][g
   }
 }
 
+TEST_CASE("the words of a flagged message come in any order", "[executor][gpu]") {
+  const gpu::Layout layout{2, 4096, 64};
+  test::GpuChannel channel(layout);
+  gpu::End& sender = channel.sender;
+  gpu::End& receiver = channel.receiver;
+  alignas(16) std::byte sent[8] = {std::byte{1}, std::byte{2}}, received[8] = {};
+  sender.bytes = sizeof sent;
+  sender.flagged = true;
+  sender.room = sent;
+  gpu::show(sender, {7, sizeof sent});
+  // As they lie once all are there, of which one is seen after the other.
+  gpu::Head& head = receiver.head(1);
+  const gpu::Head whole = head;
+  const auto look = [&](std::uint64_t first, std::uint64_t second) {
+    head = {first, second};
+    return gpu::look_at(receiver, 7);
+  };
+  CHECK(look(0, 0) == gpu::Arrival::waits);
+  CHECK(look(whole.first, 0) == gpu::Arrival::waits);
+  CHECK(look(0, whole.second) == gpu::Arrival::waits);
+  REQUIRE(look(whole.first, whole.second) == gpu::Arrival::there);
+  receiver.room = received;
+  const auto take = [&] { return gpu::take_in(test::LoneThread{}, receiver, [] { return true; }); };
+  CHECK_FALSE(take());
+  --sender.number;
+  gpu::send_out(test::LoneThread{}, sender);
+  REQUIRE(take());
+  CHECK(std::equal(std::begin(sent), std::end(sent), std::begin(received)));
+}
+
 TEST_CASE("a flag of 2^32 messages ago is not taken for a new one", "[executor][gpu]") {
   const gpu::Layout layout{2, 4096, 64};
   test::GpuChannel channel(layout);

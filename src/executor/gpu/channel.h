@@ -13,8 +13,9 @@
 
 namespace khoro::gpu {
 
-/// What stands before a message. Each word carries the message's number, the first of them is
-/// written last. A slot holds message k or k - D, so numbers never alias.
+/// What stands before a message. Each word carries the message's number, and the first tells that
+/// all else of a message is there, unless its payload is in flagged words. A slot holds message k
+/// or k - D, so numbers never alias.
 struct alignas(16) Head {
   std::uint64_t first;   // number and digest
   std::uint64_t second;  // number and Meta

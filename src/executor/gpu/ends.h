@@ -23,13 +23,13 @@ KHORO_HD inline Status status_of(Arrival arrival) noexcept {
 KHORO_HD inline Arrival look_at(End& from, std::uint32_t digest) noexcept {
   const std::uint64_t next = from.number + 1;
   Head& head = from.head(next);
-  const std::uint64_t first = khoro::observe(head.first);
+  const std::uint64_t first = observe_alone(head.first), second = observe_alone(head.second);
   if (!has_number(first, next)) return Arrival::waits;
   if (static_cast<std::uint32_t>(first) != digest) return Arrival::mismatch;
-  const std::uint64_t second = observe_alone(head.second);
-  if (!has_number(second, next)) return Arrival::corrupt;  // it was written before the first
+  if (!has_number(second, next)) return Arrival::waits;  // they come in any order
   const Meta meta = Meta::unpack(static_cast<std::uint32_t>(second));
   from.flagged = meta.place == Meta::Place::words;
+  if (!from.flagged) (void)khoro::observe(head.first);  // pairs with show()
   from.elsewhere = meta.place == Meta::Place::elsewhere;
   if (meta.bytes > (from.flagged ? from.layout.flagged_bytes : from.layout.slot_bytes) ||
       meta.place > Meta::Place::elsewhere || (from.elsewhere && from.peer_device == 0))
@@ -51,7 +51,7 @@ KHORO_HD inline bool has_credit(End& to) noexcept {
 KHORO_HD inline std::uint32_t words_of(std::uint32_t bytes) noexcept { return (bytes + 3) / 4; }
 
 /// Publishes the acquired message. All of its payload was written before, in the sight of who
-/// calls.
+/// calls. One in flagged words needs no order, so that the sender waits for none of its writes.
 KHORO_HD inline void show(End& to, const MessageHead& message) noexcept {
   const std::uint64_t number = ++to.number;
   if (to.renews_flags(number)) {
@@ -67,7 +67,11 @@ KHORO_HD inline void show(End& to, const MessageHead& message) noexcept {
   }
   Head& head = to.head(number);
   publish_alone(head.second, numbered(number, meta.pack()));
-  khoro::publish(head.first, numbered(number, message.digest));
+  const std::uint64_t first = numbered(number, message.digest);
+  if (to.flagged)
+    publish_alone(head.first, first);  // as its words, which tell by themselves that they are there
+  else
+    khoro::publish(head.first, first);
 }
 
 /// Takes the payload of the flagged message that is observed to its room. `gives_up` is asked now

@@ -37,7 +37,10 @@ class Engine {
   KHORO_HD Status status() const noexcept { return status_; }
   /// Whether the host wants the kernel to end, or a lane of the rank has failed.
   KHORO_HD bool stopped() const noexcept {
-    return observe_alone(*call_.stop) != 0 || observe_alone(call_.report->failure) != 0;
+    // Both are asked for before either is looked at: they are far away.
+    const std::uint32_t stop = observe_alone(*call_.stop);
+    const std::uint32_t failure = observe_alone(call_.report->failure);
+    return (stop | failure) != 0;
   }
 
   KHORO_HD unsigned shift(Form form) const noexcept { return call_.shifts[static_cast<int>(form)]; }
