@@ -137,6 +137,11 @@ constexpr SettingRow table[] = {
     {"KHORO_TEST_VIRTUAL_SEED", integer, "0", "0..1000000000", Scope::test,
      "Delays virtual GPUs at random, by a choice that this number fixes; 0 delays nothing.",
      &S::virtual_seed},
+    {"KHORO_TEST_VIRTUAL_FAILURE", integer, "0", "0..1000000000", Scope::test,
+     "The number of the thing that takes memory of virtual GPUs, counted from the first use of "
+     "them, "
+     "that finds none left; 0 is none.",
+     &S::virtual_failure},
 };
 
 struct Range {

@@ -81,6 +81,7 @@ struct Settings {
   std::int64_t publish_early;
   std::int64_t flip_byte;
   std::int64_t virtual_seed;
+  std::int64_t virtual_failure;
 
   /// The defaults.
   Settings();

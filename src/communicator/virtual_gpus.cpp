@@ -97,6 +97,7 @@ VirtualMachine virtual_machine_of(const Settings& settings) {
   machine.resident_blocks = multiprocessors;
   machine.block_threads = 1;  // many blocks share few cores, and meetings of threads are dear
 #ifdef KHORO_TEST_SWITCHES
+  machine.failure = static_cast<std::uint64_t>(settings.virtual_failure);
   if (settings.virtual_seed != 0) {
     machine.seed = static_cast<std::uint64_t>(settings.virtual_seed);
     machine.block_threads = 2;

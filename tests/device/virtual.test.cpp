@@ -3,9 +3,13 @@
 #include <sys/resource.h>
 
 #include <cstring>
+#include <functional>
+#include <span>
 
 #include "conformance/driver.h"
+#include "device/virtual/block.h"
 #include "device/virtual/machine.h"
+#include "support/captured_log.h"
 #include "support/open_things.h"
 #include "support/virtual_gpus.h"
 
@@ -25,6 +29,39 @@ TEST_CASE("virtual GPUs keep what drivers promise when all is delayed", "[device
     VirtualMachine machine = virtual_gpus(2);
     machine.seed = seed;
     conformance::check_driver(*make_virtual_driver(machine));
+  }
+}
+
+TEST_CASE("the chosen thing that takes memory of virtual GPUs fails, and no other", "[device]") {
+  const test::QuietLog quiet;
+  const KernelImage::Entry entries[] = {{"nothing", [](const void*, VirtualBlock&) {}}};
+  const KernelImage image{{}, entries};
+  const auto giver = make_virtual_driver(virtual_gpus(1));
+  const auto given = giver->allocate(0, 4096);
+  const std::span pages(reinterpret_cast<std::byte*>(giver->in_kernels(0, given->address())), 4096);
+  for (std::uint64_t failure = 0; failure <= 7; ++failure) {
+    INFO("thing " << failure);
+    VirtualMachine machine = virtual_gpus(1);
+    machine.failure = failure;
+    const auto driver = make_virtual_driver(machine);
+    const Kernel* kernel = nullptr;
+    std::unique_ptr<DeviceStream> stream;
+    const std::function<void()> things[] = {
+        [&] { driver->allocate(0, 100); },
+        [&] { driver->open(0, given->handle()); },
+        [&] { driver->pin(pages); },
+        [&] { driver->make_event(0); },
+        [&] { kernel = &driver->kernel(0, image, "nothing"); },
+        [&] { stream = driver->make_stream(0); },
+        [&] {
+          stream->launch({kernel, 1, 1, 0, {}});
+        },
+    };
+    for (std::uint64_t number = 1; const auto& thing : things) {
+      const Code code = conformance::code_of_call(thing);
+      CHECK(code == (number++ == failure ? Code::out_of_memory : Code::success));
+      if (code != Code::success) thing();  // that was all
+    }
   }
 }
 

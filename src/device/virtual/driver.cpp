@@ -12,6 +12,7 @@
 #include "device/virtual/machine.h"
 #include "device/virtual/memory.h"
 #include "device/virtual/multiprocessors.h"
+#include "device/virtual/shortage.h"
 #include "device/virtual/stream.h"
 
 namespace khoro {
@@ -40,11 +41,12 @@ class VirtualDriver final : public Driver {
  public:
   explicit VirtualDriver(VirtualMachine machine)
       : machine_(checked(std::move(machine))),
+        shortage_(machine_.failure),
         memories_(machine_),
         streams_(machine_.devices.size(), Delays(machine_.seed)) {
     const Delays delays(machine_.seed);
     for (int device = 0; device < devices(); ++device)
-      multiprocessors_.emplace_back(device, machine_.resident_blocks, machine_.block_threads,
+      multiprocessors_.emplace_back(device, machine_, shortage_,
                                     delays.of(0x6b65726e + static_cast<std::uint64_t>(device)));
   }
 
@@ -60,18 +62,23 @@ class VirtualDriver final : public Driver {
 
   std::unique_ptr<DeviceMemory> allocate(int device, std::uint64_t bytes) override {
     at(device);
+    shortage_.take(device, "an allocation");
     return memories_.allocate(device, bytes);
   }
   std::unique_ptr<DeviceMemory> open(int device, const MemoryHandle& handle) override {
     at(device);
+    shortage_.take(device, "memory of another process");
     return memories_.open(device, handle);
   }
   std::unique_ptr<PinnedMemory> pin(std::span<std::byte> memory) override {
+    shortage_.take(-1, "pinned pages");
     return memories_.pin(memory);
   }
 
   std::unique_ptr<DeviceStream> make_stream(int device) override {
-    return std::make_unique<OwnStream>(streams_, device, memories_, multiprocessors_[at(device)]);
+    Multiprocessors& multiprocessors = multiprocessors_[at(device)];
+    shortage_.take(device, "a stream");
+    return std::make_unique<OwnStream>(streams_, device, memories_, multiprocessors);
   }
   std::unique_ptr<DeviceStream> borrow_stream(int device, void* native) override {
     Multiprocessors& multiprocessors = multiprocessors_[at(device)];
@@ -79,6 +86,7 @@ class VirtualDriver final : public Driver {
   }
   std::unique_ptr<DeviceEvent> make_event(int device) override {
     at(device);
+    shortage_.take(device, "an event");
     return std::make_unique<Event>(device);
   }
 
@@ -90,6 +98,7 @@ class VirtualDriver final : public Driver {
     if (found == image.functions.end())
       throw Error(Code::invalid_argument, fmt::format("virtual GPUs have no kernel '{}'", name));
     const std::lock_guard lock(mutex_);
+    if (!kernels_.contains({device, found->function})) shortage_.take(device, "a kernel");
     return kernels_
         .try_emplace({device, found->function}, device, found->function, machine_.resident_blocks)
         .first->second;
@@ -99,6 +108,7 @@ class VirtualDriver final : public Driver {
   std::size_t at(int device) const { return memories_.place_of(device); }
 
   const VirtualMachine machine_;
+  Shortage shortage_;
   Memories memories_;
   std::deque<Multiprocessors> multiprocessors_;  // by device
   std::mutex mutex_;

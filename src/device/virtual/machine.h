@@ -17,6 +17,9 @@ struct VirtualMachine {
   std::vector<std::vector<bool>> reach;
   /// Not 0: threads of blocks, and streams, are delayed at random, by a choice that this fixes.
   std::uint64_t seed = 0;
+  /// Not 0: the so many-th thing that takes memory fails with out_of_memory. Those are memory
+  /// itself, that of another process, pinned pages, streams, events, kernels and launches.
+  std::uint64_t failure = 0;
   /// Host threads that a block gets at most, whatever its launch asks for.
   unsigned block_threads = 2;
   /// Blocks that run at once on a device; a larger launch runs in waves.

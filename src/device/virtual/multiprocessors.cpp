@@ -125,11 +125,12 @@ int FunctionKernel::resident_blocks(int threads, std::uint32_t shared_bytes) con
   return fits ? resident_blocks_ : 0;
 }
 
-Multiprocessors::Multiprocessors(int device, int resident_blocks, unsigned block_threads,
+Multiprocessors::Multiprocessors(int device, const VirtualMachine& machine, Shortage& shortage,
                                  Delays delays)
     : device_(device),
-      resident_blocks_(static_cast<std::size_t>(resident_blocks)),
-      block_threads_(block_threads),
+      resident_blocks_(static_cast<std::size_t>(machine.resident_blocks)),
+      block_threads_(machine.block_threads),
+      shortage_(shortage),
       delays_(delays) {
   waiting_.reserve(resident_blocks_ * block_threads_);
   threads_.reserve(resident_blocks_ * block_threads_);
@@ -152,6 +153,7 @@ std::shared_ptr<Grid> Multiprocessors::prepare(const Launch& launch) {
     throw Error(Code::invalid_argument,
                 fmt::format("cannot launch {} blocks of {} threads with {} bytes of shared memory",
                             launch.blocks, launch.threads, launch.shared_bytes));
+  shortage_.take(device_, "a launch");
   const unsigned threads = std::min(static_cast<unsigned>(launch.threads), block_threads_);
   const std::size_t at_once = std::min(static_cast<std::size_t>(launch.blocks), resident_blocks_);
   const std::uint64_t number = promise(at_once * threads);

@@ -10,6 +10,8 @@
 
 #include "device/driver.h"
 #include "device/virtual/delays.h"
+#include "device/virtual/machine.h"
+#include "device/virtual/shortage.h"
 
 namespace khoro::virtual_gpu {
 
@@ -37,7 +39,8 @@ struct BlockThread;
 /// where it is until it has ended. Thread-safe.
 class Multiprocessors {
  public:
-  Multiprocessors(int device, int resident_blocks, unsigned block_threads, Delays delays);
+  /// `shortage` is borrowed.
+  Multiprocessors(int device, const VirtualMachine& machine, Shortage& shortage, Delays delays);
   /// When all launches have ended.
   ~Multiprocessors();
   Multiprocessors(const Multiprocessors&) = delete;
@@ -60,6 +63,7 @@ class Multiprocessors {
   const int device_;
   const std::size_t resident_blocks_;
   const unsigned block_threads_;
+  Shortage& shortage_;
   const Delays delays_;
   std::mutex turn_;  // of the launch whose blocks are placed
   std::mutex mutex_;
