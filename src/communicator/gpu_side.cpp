@@ -92,17 +92,19 @@ void GpuSide::fork(DeviceStream& stream) {
 
 template <class Queue>
 GpuSide::Flight& GpuSide::fly(DeviceStream& stream, Queue queue) {
+  std::shared_ptr<DeviceEvent> begun = take_event(), ended = take_event();
   Flight& flight = flights_.emplace_back();
+  flight.begun = std::move(begun);
+  flight.ended = std::move(ended);
   try {
-    flight.begun = take_event();
-    flight.ended = take_event();
     stream.record(*flight.begun);
     queue(flight);
-    stream.record(*flight.ended);
   } catch (...) {
-    flights_.pop_back();
+    // What was queued all the same uses memory of the flight, which lasts until it has ended.
+    stream.record(*flight.ended);
     throw;
   }
+  stream.record(*flight.ended);
   return flight;
 }
 
