@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,6 +25,11 @@ constexpr Duration crossing_after = std::chrono::milliseconds(900);
 constexpr Duration straggler_after = std::chrono::seconds(10);
 // Nobody rings when a rank makes an empty call.
 constexpr Duration looks_for_slowest = std::chrono::milliseconds(10);
+
+/// What ranks beside that one are told as well.
+std::string failed_in(const Call& call, int rank, std::string_view why) {
+  return fmt::format("rank {} failed in {}: {}", rank, describe(call.signature, call.tag), why);
+}
 
 Cause cause_in(const Operation& operation, Code code, int culprit) noexcept {
   return {code, culprit, operation.call.signature.kind, operation.number, operation.call.tag};
@@ -79,13 +86,11 @@ void Communicator::poison_by_handled(const Call& call) {
   try {
     throw;
   } catch (const Error& error) {
-    poison(cause_now(error.code(), rank()), worded([&] {
-             return fmt::format("{}: {}", describe(call.signature, call.tag), error.what());
-           }));
+    poison(cause_now(error.code(), rank()),
+           worded([&] { return failed_in(call, rank(), error.what()); }));
   } catch (const std::bad_alloc&) {
-    poison(cause_now(Code::out_of_memory, rank()), worded([&] {
-             return describe(call.signature, call.tag) + ": no memory left to prepare it";
-           }));
+    poison(cause_now(Code::out_of_memory, rank()),
+           worded([&] { return failed_in(call, rank(), "no memory left to prepare it"); }));
   }
 }
 
