@@ -96,8 +96,7 @@ class Life {
     in_ = static_cast<float*>(memory);
     out_ = in_ + most;
     const float ones[3] = {1, 1, 1};
-    succeed(khoroDeviceCopy(in_, ones, sizeof ones, stream_), "copy");
-    succeed(khoroStreamSynchronize(stream_), "synchronize");
+    copy(in_, ones);
   }
 
   /// All calls but the last: blocking and queued, alone, in groups, and beside messages.
@@ -139,6 +138,7 @@ class Life {
     const khoroResult_t rest = others();
     return first_failure({sent, received, rest, khoroGroupEnd()});
   }
+
   /// What fails here leaves the communicator as it is, unless that has failed before.
   bool split() {
     khoroComm_t part = nullptr;
@@ -150,10 +150,14 @@ class Life {
     succeed(khoroCommDestroy(part), "destroy the part");
     return true;
   }
+
+  void copy(float* to, const float* from) {
+    succeed(khoroDeviceCopy(to, from, 3 * sizeof(float), stream_), "copy");
+    succeed(khoroStreamSynchronize(stream_), "synchronize");
+  }
   void check_sum() {
     float sums[3] = {};
-    succeed(khoroDeviceCopy(sums, out_, sizeof sums, stream_), "copy");
-    succeed(khoroStreamSynchronize(stream_), "synchronize");
+    copy(sums, out_);
     for (const float sum : sums) expect(sum == ranks, "a wrong sum");
   }
 
@@ -215,7 +219,7 @@ int outcome(const Process& process, const std::string& settings, SharedId& befor
   (void)live({process.ranks, 0}, settings, before);
   const OpenThings base = open_things("memfd");
   const ScopedEnvironment failure("KHORO_TEST_VIRTUAL_FAILURE", std::to_string(process.failure));
-  const std::vector<khoroResult_t> told = live(part, settings, id);
+  const std::vector<khoroResult_t> told = live(process, settings, id);
   expect(closed_again("memfd", base), "something was left open");
   if (process.failure == 0) return all_was_well;
   if (refusals.made == 0) return nothing_failed;
