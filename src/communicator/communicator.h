@@ -181,6 +181,9 @@ class Communicator {
   /// Looks for what only shows beside the calls: peers' notices, and calls that did not match but
   /// could end because this rank's part in them needed nothing. Twice a second, by one thread.
   void look_at_peers() noexcept;
+  /// The same for what ends calls on a GPU, which no thread waits in: notices, deadlines, kernels
+  /// that failed. Ten times a second.
+  void look_at_gpu() noexcept;
 
   /// Says at `info` how the ranks reach each other, once all of them are ready.
   void log_transports() const;
@@ -250,7 +253,6 @@ class Communicator {
   void reap() noexcept;
   /// Fails because a kernel has: as the call that it was in.
   void fail_on_gpu(const gpu::Report& report) noexcept;
-  void look_at_gpu() noexcept;
   void drain_gpu() noexcept;
   [[noreturn]] void refuse_buffers(const Call& call);
   void begin_collective(Operation& operation);

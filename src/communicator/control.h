@@ -19,7 +19,7 @@ namespace khoro {
 
 /// The control thread of a process: asleep until a peer's process ends, a visitor comes to a
 /// meeting that is served here, or a time has come; a communicator of several ranks has it look at
-/// them twice a second. It never touches payload.
+/// them twice a second, and at calls on GPUs ten times. It never touches payload.
 ///
 /// Callbacks run on it one after the other and do not block: they note what happened, ring
 /// doorbells, and may add and drop watches, their own among them.

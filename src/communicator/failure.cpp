@@ -151,7 +151,6 @@ void Communicator::look_at_peers() noexcept {
   if (TraceFile::wanted()) flush_trace();
   if (stopped() || hear()) return;
   compare_histories();
-  if (gpu_) look_at_gpu();
 }
 
 void Communicator::compare_histories() noexcept {

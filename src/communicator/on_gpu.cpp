@@ -246,6 +246,7 @@ void Communicator::fail_on_gpu(const gpu::Report& report) noexcept {
 }
 
 void Communicator::look_at_gpu() noexcept {
+  if (stopped() || hear()) return;
   // Who makes a call now looks itself.
   const std::unique_lock lock(gpu_->mutex(), std::try_to_lock);
   if (!lock) return;

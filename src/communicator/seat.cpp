@@ -49,7 +49,7 @@ constexpr int spins_on_sockets = Patience().spins / 20;
 /// The control thread, and what it looks at for one communicator.
 struct Watching {
   std::shared_ptr<Control> control;
-  Control::Watch looks;  // dropped before it
+  Control::Watch looks, looks_at_gpu;  // dropped before it
   std::vector<std::shared_ptr<void>> ends;
 };
 
@@ -58,9 +58,12 @@ struct Watching {
 std::shared_ptr<void> watch_peers(Communicator& communicator, const Membership& membership,
                                   const Anchors& anchors) {
   if (membership.members.size() < 2) return nullptr;
-  auto watching = std::make_shared<Watching>(Watching{Process::self().control(), {}, {}});
+  auto watching = std::make_shared<Watching>(Watching{Process::self().control(), {}, {}, {}});
   watching->looks = watching->control->every(std::chrono::milliseconds(500),
                                              [&communicator] { communicator.look_at_peers(); });
+  if (communicator.gpu())
+    watching->looks_at_gpu = watching->control->every(
+        std::chrono::milliseconds(100), [&communicator] { communicator.look_at_gpu(); });
   for (const auto& [number, process] : anchors.processes) {
     std::vector<int> ranks;
     for (const Introduction& each : membership.members)
