@@ -138,9 +138,7 @@ constexpr SettingRow table[] = {
      "Delays virtual GPUs at random, by a choice that this number fixes; 0 delays nothing.",
      &S::virtual_seed},
     {"KHORO_TEST_VIRTUAL_FAILURE", integer, "0", "0..1000000000", Scope::test,
-     "The number of the thing that takes memory of virtual GPUs, counted from the first use of "
-     "them, "
-     "that finds none left; 0 is none.",
+     "Refuses memory to the so many-th thing that asks virtual GPUs for some; 0 refuses none.",
      &S::virtual_failure},
 };
 
