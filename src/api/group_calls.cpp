@@ -119,11 +119,19 @@ void Group::run_calls(const std::vector<PendingCall>& calls) {
       if (!first_error) first_error = std::current_exception();
     }
   };
-  // Queued all before any is waited for: they may be ranks of one communicator.
+  // They may be ranks of one communicator: all have what they need before any is launched, since
+  // who asks a GPU for memory may wait for its kernels, and all are launched before any is waited
+  // for.
+  std::vector<Part*> prepared;
   for (Part& part : parts)
     if (part.on_gpu())
-      keep_first(
-          [&] { part.batch.launch(part.gpu_stream ? part.gpu_stream->stream.get() : nullptr); });
+      keep_first([&] {
+        part.batch.prepare();
+        prepared.push_back(&part);
+      });
+  for (Part* part : prepared)
+    keep_first(
+        [&] { part->batch.launch(part->gpu_stream ? part->gpu_stream->stream.get() : nullptr); });
   keep_first([&] { run_together(own); });
   for (Part& part : parts)
     if (part.on_gpu() && part.blocks) keep_first([&] { part.await_gpu(); });

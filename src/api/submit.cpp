@@ -46,7 +46,7 @@ void queue(khoroComm_t comm, khoroStream_t stream, Call& call) {
   communicator->check(call);
   check_alone(*communicator, call);
   if (communicator->stopped()) communicator->throw_cause();
-  if (target.gpu) return communicator->launch({{call}, {}}, target.gpu->stream.get());
+  if (target.gpu) return communicator->launch(call, target.gpu->stream.get());
   std::vector<StreamQueue::Calls> group;
   group.push_back({Batch(*communicator), {target.stream}});
   group.back().batch.add(call);

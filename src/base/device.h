@@ -44,7 +44,12 @@ KHORO_HD inline Word observe(Word& flag) noexcept {
   return SharedWord<Word>(flag).load(atomics::memory_order_acquire);
 }
 
-/// The same without order: for a word that carries its own data.
+/// Adds 1 to `count` as one who publishes does, and observes those who did so before.
+KHORO_HD inline void arrive(std::uint32_t& count) noexcept {
+  SharedWord<std::uint32_t>(count).fetch_add(1, atomics::memory_order_acq_rel);
+}
+
+/// Stores and loads without order: for a word that carries its own data.
 template <class Word>
 KHORO_HD inline void publish_alone(Word& word, Word value) noexcept {
   SharedWord<Word>(word).store(value, atomics::memory_order_relaxed);

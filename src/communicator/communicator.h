@@ -101,11 +101,20 @@ class Communicator {
   struct GpuCalls {
     std::vector<Call> others;
     std::vector<std::pair<Call, Call>> to_itself;  // messages, both ends
+    GpuSide::Flights prepared;
   };
-  /// Queues calls on a stream of this rank's GPU; null: that of the communicator, for which the
-  /// caller then waits by await_gpu(). Throws the first cause if the communicator is or gets
-  /// poisoned.
-  void launch(const GpuCalls& calls, DeviceStream* stream);
+  /// Begins calls, and gets all that they need, for which it may block. They are launched before
+  /// others are prepared. Throws the first cause if the communicator is or gets poisoned.
+  void prepare(GpuCalls& calls);
+  /// Queues them on a stream of this rank's GPU; null: that of the communicator, for which the
+  /// caller then waits by await_gpu(). Throws as prepare().
+  void launch(GpuCalls& calls, DeviceStream* stream);
+  /// Both.
+  void launch(const Call& call, DeviceStream* stream) {
+    GpuCalls calls{{call}, {}, {}};
+    prepare(calls);
+    launch(calls, stream);
+  }
   /// Blocks until the calls on the communicator's own stream have finished. Throws as launch().
   void await_gpu();
 
@@ -238,16 +247,15 @@ class Communicator {
   bool on_gpu(const Call& call) const noexcept {
     return gpu_ && call.signature.kind != CallKind::split;
   }
-  /// launch(), with the mutex, and a failure is left to the caller.
-  void queue(const GpuCalls& calls, DeviceStream* stream);
-  void launch_others(const std::vector<Call>& calls, DeviceStream& on, bool awaited,
-                     const Call*& current);
+  /// Adds a call to those that are to be launched together.
+  void prepare(const Call& call, GpuSide::Flight& flight);
   /// Gives it its number, and says on the rank's page that it has begun.
-  Operation begin_on_gpu(const Call& call);
+  Operation begin_on_gpu(const Call& call, const GpuSide::Flight& flight);
+  void show_under_way(const Operation& operation) noexcept;
   /// Of the call that begin_on_gpu() was last given.
   CallArguments arguments_now(Operation& operation);
-  void note(GpuSide::Flight& flight, std::vector<Operation> operations, bool awaited);
   void run_on_gpu(const Call& call);
+  /// Blocks until streams hold few enough calls.
   void make_room();
   /// Lets go of calls on the GPU that have ended.
   void reap() noexcept;

@@ -26,9 +26,7 @@ GpuSide::GpuSide(Parts parts, const Settings& settings, int rank, int ranks)
       scratch_(*driver_, device_, settings.direct_bytes > 0),
       plans_(rank, ranks, settings,
              gpu::DeviceSeat{*driver_, device_, *channels_, control_, scratch_, Partials::dtype,
-                             parts.neighbours, false, direct_bytes_of(settings)}),
-      forked_(driver_->make_event(device_)),
-      joined_(driver_->make_event(device_)),
+                             false, direct_bytes_of(settings)}),
       stream_(driver_->make_stream(device_)) {}
 
 GpuSide::~GpuSide() {
@@ -78,84 +76,47 @@ bool GpuSide::quiet() noexcept {
   });
 }
 
-std::shared_ptr<DeviceEvent> GpuSide::take_event() {
-  if (events_.empty()) return driver_->make_event(device_);
-  std::shared_ptr<DeviceEvent> event = std::move(events_.back());
-  events_.pop_back();
-  return event;
+GpuSide::Flights GpuSide::take() {
+  Flights taken;
+  // An event that somebody still waits for is not used again.
+  const auto free = std::find_if(landed_.begin(), landed_.end(), [](const Flight& flight) {
+    return flight.begun.use_count() == 1 && flight.ended.use_count() == 1;
+  });
+  if (free != landed_.end()) {
+    taken.splice(taken.end(), landed_, free);
+    Flight& flight = taken.front();
+    flight.copies.clear();
+    flight.calls.clear();
+    flight.awaited = false;
+    return taken;
+  }
+  Flight& flight = taken.emplace_back(*driver_, device_);
+  flight.begun = driver_->make_event(device_);
+  flight.ended = driver_->make_event(device_);
+  return taken;
 }
 
-void GpuSide::fork(DeviceStream& stream) {
-  stream.wait(*joined_);
-  stream.record(*forked_);
-}
-
-template <class Queue>
-GpuSide::Flight& GpuSide::fly(DeviceStream& stream, Queue queue) {
-  std::shared_ptr<DeviceEvent> begun = take_event(), ended = take_event();
-  Flight& flight = flights_.emplace_back();
-  flight.begun = std::move(begun);
-  flight.ended = std::move(ended);
+void GpuSide::launch(Flights taken, DeviceStream& stream) {
+  if (!flights_.empty()) stream.wait(*flights_.back().ended);
+  Flight& flight = taken.front();
+  flights_.splice(flights_.end(), taken);
+  queued_ += flight.weight();
   try {
     stream.record(*flight.begun);
-    queue(flight);
+    for (const Flight::Copy& copy : flight.copies) stream.copy(copy.to, copy.from, copy.bytes);
+    flight.calls.launch(stream);
   } catch (...) {
     // What was queued all the same uses memory of the flight, which lasts until it has ended.
     stream.record(*flight.ended);
     throw;
   }
   stream.record(*flight.ended);
-  return flight;
 }
 
-GpuSide::Flight& GpuSide::launch(gpu::DeviceExecution& program, const CallArguments& arguments,
-                                 DeviceStream& stream) {
-  if (arguments.blocks) {
-    std::unique_ptr<gpu::FusedLaunch> calls = fuse();
-    calls->add_wide(program, arguments);
-    return launch(std::move(calls), stream);
-  }
-  return fly(stream, [&](Flight&) { program.launch(arguments, stream); });
-}
-
-GpuSide::Flight& GpuSide::launch(std::unique_ptr<gpu::FusedLaunch> calls, DeviceStream& stream) {
-  return fly(stream, [&](Flight& flight) {
-    flight.fused = std::move(calls);
-    flight.fused->launch(stream);
-  });
-}
-
-GpuSide::Flight& GpuSide::launch_beside(std::unique_ptr<gpu::FusedLaunch> calls) {
-  if (!beside_) {
-    beside_ended_ = driver_->make_event(device_);
-    beside_ = driver_->make_stream(device_);
-  }
-  beside_->wait(*forked_);
-  Flight& flight = launch(std::move(calls), *beside_);
-  beside_->record(*beside_ended_);
-  beside_open_ = true;
-  return flight;
-}
-
-void GpuSide::join(DeviceStream& stream) {
-  if (std::exchange(beside_open_, false)) stream.wait(*beside_ended_);
-  stream.record(*joined_);
-}
-
-std::unique_ptr<gpu::FusedLaunch> GpuSide::fuse() {
-  if (fused_.empty()) return std::make_unique<gpu::FusedLaunch>(*driver_, device_);
-  std::unique_ptr<gpu::FusedLaunch> fused = std::move(fused_.back());
-  fused_.pop_back();
-  fused->clear();
-  return fused;
-}
-
-std::list<GpuSide::Flight>::iterator GpuSide::land(std::list<Flight>::iterator flight) {
-  if (flight->fused) fused_.push_back(std::move(flight->fused));
-  // An event that somebody still waits for is not used again.
-  for (std::shared_ptr<DeviceEvent>* event : {&flight->begun, &flight->ended})
-    if (event->use_count() == 1) events_.push_back(std::move(*event));
-  return flights_.erase(flight);
+void GpuSide::land() noexcept {
+  queued_ -= flights_.front().weight();
+  flights_.front().operations.clear();
+  landed_.splice(landed_.end(), flights_, flights_.begin());
 }
 
 gpu::DeviceExecution& GpuSide::port(int peer, bool sends) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <list>
 #include <map>
@@ -59,43 +61,43 @@ class GpuSide {
   /// For calls that name none.
   DeviceStream& stream() noexcept { return *stream_; }
 
-  /// A launch, and the calls in it.
+  /// Calls that are launched together, first copies within the GPU's memory.
   struct Flight {
+    struct Copy {
+      DeviceAddress to, from;
+      std::uint64_t bytes;
+    };
+    Flight(Driver& driver, int device) : calls(driver, device) {}
     std::vector<Operation> operations;
+    std::vector<Copy> copies;
+    gpu::FusedLaunch calls;
     std::shared_ptr<DeviceEvent> begun, ended;
-    std::unique_ptr<gpu::FusedLaunch> fused;  // null: nothing is copied for it
-    bool awaited = false;                     // by a thread
+    bool awaited = false;  // by a thread
+    std::size_t weight() const noexcept { return std::max<std::size_t>(operations.size(), 1); }
   };
+  using Flights = std::list<Flight>;
   /// Guards the flights, and what the thread that makes calls and the one that looks after them
   /// both touch of the communicator.
   std::mutex& mutex() noexcept { return mutex_; }
-  std::list<Flight>& flights() noexcept { return flights_; }
+  /// Those that were launched, in their order, in which they end.
+  const Flights& flights() const noexcept { return flights_; }
+  Flights& flights() noexcept { return flights_; }
 
-  // With the mutex. All only queue, and throw `Error`.
+  /// Calls in them, but at least one for each.
+  std::size_t queued() const noexcept { return queued_; }
 
-  /// What comes now on the stream begins after all that came before, on whatever stream.
-  void fork(DeviceStream& stream);
-  /// Queues a call, or several, on a stream that was forked, and adds a flight of no operations
-  /// yet.
-  Flight& launch(gpu::DeviceExecution& program, const CallArguments& arguments,
-                 DeviceStream& stream);
-  Flight& launch(std::unique_ptr<gpu::FusedLaunch> calls, DeviceStream& stream);
-  /// The same of calls that go on beside what comes on the stream.
-  Flight& launch_beside(std::unique_ptr<gpu::FusedLaunch> calls);
-  /// What comes later, on whatever stream, begins after all that was launched since the fork.
-  void join(DeviceStream& stream);
-  /// To be filled, and launched.
-  std::unique_ptr<gpu::FusedLaunch> fuse();
+  // With the mutex. They throw `Error`.
+
+  /// An empty one, to be filled and launched.
+  Flights take();
+  /// Queues it: it begins after all that was launched before, on whatever stream.
+  void launch(Flights flight, DeviceStream& stream);
+  /// Forgets the first one, which has ended.
+  void land() noexcept;
   /// The program of messages to or from a peer.
   gpu::DeviceExecution& port(int peer, bool sends);
-  /// Its events are free again; it is not looked at any more.
-  std::list<Flight>::iterator land(std::list<Flight>::iterator flight);
 
  private:
-  template <class Queue>
-  Flight& fly(DeviceStream& stream, Queue queue);
-  std::shared_ptr<DeviceEvent> take_event();
-
   const std::shared_ptr<Driver> driver_;
   const int device_;
   std::unique_ptr<GpuChannels> channels_;
@@ -103,17 +105,11 @@ class GpuSide {
   gpu::DeviceScratch scratch_;
   PlanTable plans_;
   std::mutex mutex_;
-  std::list<Flight> flights_;
-  std::vector<std::shared_ptr<DeviceEvent>> events_;  // that no flight has
-  std::unique_ptr<DeviceEvent> forked_;
-  std::unique_ptr<DeviceEvent> joined_;
-  std::unique_ptr<DeviceEvent> beside_ended_;
-  bool beside_open_ = false;  // something was launched there since the fork
+  Flights flights_;
+  std::size_t queued_ = 0;
+  Flights landed_;  // to be used again
   std::map<std::pair<int, bool>, std::unique_ptr<gpu::DeviceExecution>> ports_;
-  std::vector<std::unique_ptr<gpu::FusedLaunch>> fused_;  // that no flight has
-  // End before what they use.
-  std::unique_ptr<DeviceStream> stream_;
-  std::unique_ptr<DeviceStream> beside_;  // made when it is first needed
+  std::unique_ptr<DeviceStream> stream_;  // ends before what it uses
 };
 
 }  // namespace khoro

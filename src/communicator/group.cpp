@@ -76,13 +76,12 @@ void Batch::copy_messages_to_itself() noexcept {
   }
 }
 
-void Batch::launch(DeviceStream* stream) const {
-  Communicator::GpuCalls calls;
+void Batch::prepare() {
   for (const Queue& queue : queues_)
-    calls.others.insert(calls.others.end(), queue.calls.begin(), queue.calls.end());
+    on_gpu_.others.insert(on_gpu_.others.end(), queue.calls.begin(), queue.calls.end());
   for (std::size_t i = 0; i < to_self_.size(); ++i)
-    calls.to_itself.emplace_back(to_self_[i], from_self_[i]);
-  communicator_.launch(calls, stream);
+    on_gpu_.to_itself.emplace_back(to_self_[i], from_self_[i]);
+  communicator_.prepare(on_gpu_);
 }
 
 Progress Batch::advance(Queue& queue) noexcept {

@@ -27,8 +27,9 @@ class Batch {
   /// Copies what this rank sends to itself. First of all, and once.
   void copy_messages_to_itself() noexcept;
 
-  /// On GPUs: queues all of it on a stream, as Communicator::launch() has it.
-  void launch(DeviceStream* stream) const;
+  // On GPUs, as Communicator has them. Once.
+  void prepare();
+  void launch(DeviceStream* stream) { communicator_.launch(on_gpu_, stream); }
 
   Progress advance() noexcept;
   /// No operation outlives `until`, nor its own deadline.
@@ -53,6 +54,7 @@ class Batch {
   std::vector<Operation*> operations_;  // those under way, while examine() runs
   std::vector<Call> to_self_;           // by tag, those with one tag in call order
   std::vector<Call> from_self_;         // the same
+  Communicator::GpuCalls on_gpu_;
 };
 
 /// Runs all batches to their ends, together; the calling thread blocks. A batch whose communicator

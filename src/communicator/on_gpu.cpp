@@ -3,6 +3,7 @@
 // ended.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <new>
 #include <thread>
@@ -16,14 +17,25 @@
 namespace khoro {
 namespace {
 
-/// Calls that streams hold at most. Their records stay on the page of the rank meanwhile.
-constexpr std::size_t most_flights = RankPage::ring / 2;
+/// No more are launched while streams hold so many calls. Their records stay on the page of the
+/// rank meanwhile.
+constexpr std::size_t most_queued = RankPage::ring / 2;
 
 /// Kernels that are to end do so within a second, however busy the machine is.
 constexpr std::chrono::seconds most_to_settle{10};
 
 std::uint64_t bytes_of(const Signature& signature, std::uint64_t blocks) {
   return signature.count * find(signature.dtype)->bytes * blocks;
+}
+
+const Call& first_of(const Communicator::GpuCalls& calls) {
+  return calls.others.empty() ? calls.to_itself.front().first : calls.others.front();
+}
+
+bool holds_no_message(const GpuSide::Flight& flight) {
+  return std::none_of(
+      flight.operations.begin(), flight.operations.end(),
+      [](const Operation& operation) { return operation.call.signature.point_to_point(); });
 }
 
 }  // namespace
@@ -59,74 +71,62 @@ void Communicator::reach_buffers(Call& call) {
   }
 }
 
-void Communicator::launch(const GpuCalls& calls, DeviceStream* stream) {
+void Communicator::prepare(GpuCalls& calls) {
   make_room();
-  {
+  if (!stopped()) {
     const std::lock_guard lock(gpu_->mutex());
-    reap();
-    if (!stopped()) queue(calls, stream);
+    const Call* current = &first_of(calls);
+    try {
+      calls.prepared = gpu_->take();
+      GpuSide::Flight& flight = calls.prepared.front();
+      thread_ = current_thread();
+      for (const auto& [from, to] : calls.to_itself)
+        flight.copies.push_back({reinterpret_cast<std::uintptr_t>(to.buffers.output),
+                                 reinterpret_cast<std::uintptr_t>(from.buffers.input),
+                                 bytes_of(from.signature, 1)});
+      for (const Call& call : calls.others) {
+        current = &call;
+        prepare(call, flight);
+      }
+      flight.calls.allocate();
+    } catch (const std::exception&) {
+      poison_by_handled(*current);
+    }
   }
   if (stopped()) throw_cause();
 }
 
-void Communicator::queue(const GpuCalls& calls, DeviceStream* stream) {
-  DeviceStream& on = stream ? *stream : gpu_->stream();
-  const Call* current =
-      calls.others.empty() ? &calls.to_itself.front().first : &calls.others.front();
-  try {
-    gpu_->fork(on);
-    for (const auto& [from, to] : calls.to_itself) {
-      current = &from;
-      on.copy(reinterpret_cast<std::uintptr_t>(to.buffers.output),
-              reinterpret_cast<std::uintptr_t>(from.buffers.input), bytes_of(from.signature, 1));
-    }
-    launch_others(calls.others, on, stream == nullptr, current);
-    gpu_->join(on);
-  } catch (const std::exception&) {
-    poison_by_handled(*current);
-  }
+void Communicator::prepare(const Call& call, GpuSide::Flight& flight) {
+  const Signature& signature = call.signature;
+  Operation operation = begin_on_gpu(call, flight);
+  if (signature.moves_nothing()) return;
+  const CallArguments arguments = arguments_now(operation);
+  if (signature.point_to_point())
+    flight.calls.add_beside(gpu_->port(signature.peer, signature.kind == CallKind::send),
+                            arguments);
+  else
+    flight.calls.add_in_turn(*last_.plan->on_gpu, arguments);
+  // What the call borrowed is not looked at any more; of blocks reports name the lengths.
+  operation.call.own = nullptr;
+  flight.operations.push_back(std::move(operation));
 }
 
-void Communicator::launch_others(const std::vector<Call>& calls, DeviceStream& on, bool awaited,
-                                 const Call*& current) {
-  thread_ = current_thread();
-  std::vector<const Call*> collectives, messages;
-  for (const Call& call : calls)
-    (call.signature.point_to_point() ? messages : collectives).push_back(&call);
-  if (!messages.empty()) {
-    // All messages are one launch, and so is one collective with them. Several collectives follow
-    // each other, and messages may need others than those that they would come behind.
-    const bool all = collectives.size() <= 1;
-    std::unique_ptr<gpu::FusedLaunch> fused = gpu_->fuse();
-    std::vector<Operation> together;
-    for (const Call* call : all ? collectives : std::vector<const Call*>()) {
-      current = call;
-      Operation operation = begin_on_gpu(*call);
-      if (call->signature.moves_nothing()) continue;
-      fused->add_wide(*last_.plan->on_gpu, arguments_now(operation));
-      together.push_back(operation);
+void Communicator::launch(GpuCalls& calls, DeviceStream* stream) {
+  if (!stopped()) {
+    const std::lock_guard lock(gpu_->mutex());
+    GpuSide::Flight& flight = calls.prepared.front();
+    flight.awaited = stream == nullptr;
+    if (!flight.operations.empty()) show_under_way(flight.operations.back());
+    try {
+      gpu_->launch(std::move(calls.prepared), stream ? *stream : gpu_->stream());
+    } catch (const std::exception&) {
+      poison_by_handled(first_of(calls));
     }
-    for (const Call* call : messages) {
-      current = call;
-      Operation operation = begin_on_gpu(*call);
-      const bool sends = call->signature.kind == CallKind::send;
-      fused->add(gpu_->port(call->signature.peer, sends), arguments_now(operation));
-      together.push_back(operation);
-    }
-    note(all ? gpu_->launch(std::move(fused), on) : gpu_->launch_beside(std::move(fused)),
-         std::move(together), awaited);
-    if (all) return;
   }
-  for (const Call* call : collectives) {
-    current = call;
-    Operation operation = begin_on_gpu(*call);
-    if (call->signature.moves_nothing()) continue;
-    const CallArguments arguments = arguments_now(operation);
-    note(gpu_->launch(*last_.plan->on_gpu, arguments, on), {operation}, awaited);
-  }
+  if (stopped()) throw_cause();
 }
 
-Operation Communicator::begin_on_gpu(const Call& call) {
+Operation Communicator::begin_on_gpu(const Call& call, const GpuSide::Flight& flight) {
   const Signature& signature = call.signature;
   Operation operation;
   operation.call = call;
@@ -137,16 +137,21 @@ Operation Communicator::begin_on_gpu(const Call& call) {
     if (!last_.plan || signature != last_.signature) look_up(call);
     operation.number = ++calls_;
   }
-  under_way_.store(static_cast<std::uint64_t>(signature.kind) | operation.number << 8,
-                   std::memory_order_relaxed);
+  show_under_way(operation);
   if (!signature.point_to_point()) {
     page_->begin(record_of(operation));
     if (signature.moves_nothing()) page_->finish(operation.number);
     return operation;
   }
   operation.place = page_->begin_message({operation.number, signature, 0, thread_});
-  if (gpu_->flights().empty()) page_->older_messages_ended();
+  if (gpu_->flights().empty() && holds_no_message(flight)) page_->older_messages_ended();
   return operation;
+}
+
+void Communicator::show_under_way(const Operation& operation) noexcept {
+  under_way_.store(
+      static_cast<std::uint64_t>(operation.call.signature.kind) | operation.number << 8,
+      std::memory_order_relaxed);
 }
 
 CallArguments Communicator::arguments_now(Operation& operation) {
@@ -161,13 +166,6 @@ CallArguments Communicator::arguments_now(Operation& operation) {
   arguments.in_kernels = true;
   arguments.reached_by = operation.call.reached_by;
   return arguments;
-}
-
-void Communicator::note(GpuSide::Flight& flight, std::vector<Operation> operations, bool awaited) {
-  flight.operations = std::move(operations);
-  // What the calls borrowed is not looked at any more; of blocks reports name the lengths.
-  for (Operation& operation : flight.operations) operation.call.own = nullptr;
-  flight.awaited = awaited;
 }
 
 void Communicator::await_gpu() {
@@ -185,7 +183,7 @@ void Communicator::await_gpu() {
 
 void Communicator::run_on_gpu(const Call& call) {
   try {
-    launch({{call}, {}}, nullptr);
+    launch(call, nullptr);
   } catch (const Error&) {
     await_gpu();  // what was launched must have ended before the caller has its buffers back
     throw;
@@ -199,7 +197,7 @@ void Communicator::make_room() {
     {
       const std::lock_guard lock(gpu_->mutex());
       reap();
-      if (stopped() || gpu_->flights().size() < most_flights) return;
+      if (stopped() || gpu_->queued() < most_queued) return;
       oldest = gpu_->flights().front().ended;
     }
     try {
@@ -212,27 +210,24 @@ void Communicator::make_room() {
 
 void Communicator::reap() noexcept {
   auto& flights = gpu_->flights();
-  for (auto flight = flights.begin(); flight != flights.end();) {
+  for (; !flights.empty(); gpu_->land()) {
+    GpuSide::Flight& flight = flights.front();
     try {
-      if (!flight->ended->complete()) {
-        ++flight;
-        continue;
-      }
+      if (!flight.ended->complete()) return;
     } catch (const Error& error) {
       poison(error);
     }
     // It is said before the event is: a call that failed is told before it would count as done.
     const gpu::Report report = gpu_->report();
     if (report.failure != 0 && !stopped() && !hear()) fail_on_gpu(report);
-    for (const Operation& operation : flight->operations) {
+    for (const Operation& operation : flight.operations) {
       if (operation.call.signature.point_to_point())
         page_->finish_message(operation.place, 0);
       else
         page_->finish(operation.number);
     }
-    flight = gpu_->land(flight);
   }
-  if (flights.empty()) under_way_.store(idle, std::memory_order_release);
+  under_way_.store(idle, std::memory_order_release);
 }
 
 void Communicator::fail_on_gpu(const gpu::Report& report) noexcept {

@@ -24,6 +24,7 @@ struct Schedule {
   std::string machine;  // empty: all GPUs reach each other
   std::string settings;
   std::vector<Case> cases;
+  Playing playing = Playing::alone;
 };
 
 class Draw {
@@ -69,6 +70,15 @@ Schedule drawn(std::uint64_t seed) {
     what.seed = seed;
     schedule.cases.push_back(what);
   }
+  // Of any collectives, as the library chooses.
+  if (draw.one_in(4)) schedule.playing = Playing::together;
+  for (Case& what : schedule.cases) {
+    if (schedule.playing == Playing::alone) break;
+    what.forced = nullptr;
+    if (draw.one_in(8)) continue;
+    what.kind = draw.of(kinds_that_move_data());
+    what.in_place = draw.one_in(2);
+  }
   schedule.gpus = like.ranks;
   if (draw.one_in(2)) schedule.gpus = 1 + static_cast<int>(draw.below(std::size_t(like.ranks)));
   schedule.settings = "KHORO_MEMORY=virtual;KHORO_FLAGGED_BYTES=";
@@ -95,6 +105,6 @@ TEST_CASE("seeded delays of blocks and streams change no bit of a call on GPUs",
     if (!schedule.machine.empty()) machine.emplace("KHORO_TOPO_FILE", schedule.machine);
     INFO(schedule.gpus << " GPUs" << (machine ? " of a cube mesh" : "") << ", "
                        << schedule.settings);
-    play_cases(Living::threads, schedule.cases, schedule.settings);
+    play_cases(Living::threads, schedule.cases, schedule.settings, schedule.playing);
   });
 }

@@ -135,6 +135,66 @@ TEST_CASE("streams, groups and plans are ways to call on GPUs", "[gpu]") {
   play_cases(Living::threads, cases, on_gpus + in_buffers);
 }
 
+TEST_CASE("collectives of a group follow each other in one launch, messages beside them", "[gpu]") {
+  // With as many lanes as there are ranks, and with one; with blocks that are copied, and without.
+  for (const int ranks : {2, 5}) {
+    const ScopedEnvironment gpus("KHORO_VIRTUAL_GPUS", std::to_string(ranks - 1));
+    std::vector<Case> cases;
+    for (const std::size_t count : {0, 1, 700, 5000})
+      for (const CollectiveKind kind : kinds_that_move_data()) {
+        // Integers, whose sums are the same in any order.
+        cases.push_back(
+            {.kind = kind, .dtype = Dtype::i64, .ranks = ranks, .count = count, .seed = count});
+        if (Collective{kind, 2}.blocks() == 1) continue;
+        cases.push_back(cases.back());
+        cases.back().unequal = true;
+      }
+    cases.push_back({.kind = std::nullopt, .ranks = ranks, .count = 3000});
+    cases.push_back({.kind = CollectiveKind::barrier, .ranks = ranks});
+    // Those of two lanes leave channels to others in which other blocks have the same ones.
+    for (const char* allreduce : {"one-shot", "double-tree", "two-way-ring"}) {
+      const std::string settings = on_gpus + ";KHORO_ALGORITHM=allreduce:" + allreduce;
+      for (const Living living : {Living::threads, apart})
+        play_cases(living, cases, settings, Playing::together);
+      play_cases(Living::threads, cases, settings + in_buffers, Playing::together);
+    }
+  }
+}
+
+TEST_CASE("a collective of a group finds what came of the one before it", "[gpu]") {
+  const ScopedEnvironment gpus("KHORO_VIRTUAL_GPUS", "3");
+  // Of two lanes, whose outcome the next one takes up in one; and the other way round.
+  const std::string settings = on_gpus + ";KHORO_ALGORITHM=allreduce:two-way-ring";
+  CHECK(on_ranks(Living::threads, 3, settings, [](khoroComm_t comm, int rank) {
+    constexpr std::size_t count = 3000;
+    for (int round = 0; round < 20; ++round) {
+      std::vector<std::int64_t> here(4 * count, rank + round);
+      CaseMemory memory(comm);
+      memory.bring(std::as_writable_bytes(std::span(here)));
+      std::int64_t* const at = memory.at(here.data());
+      const auto sum = [&](int from, int to) {
+        succeed(khoroAllReduce(at + from * count, at + to * count, count, khoroInt64, khoroSum,
+                               comm, memory.stream()),
+                "sum");
+      };
+      succeed(khoroGroupStart(), "group");
+      sum(0, 1);
+      succeed(khoroBroadcast(at + count, at + 2 * count, count, khoroInt64, round % 3, comm,
+                             memory.stream()),
+              "broadcast");
+      sum(2, 3);
+      succeed(khoroGroupEnd(), "group");
+      succeed(khoroStreamSynchronize(memory.stream()), "end");
+      memory.bring_back();
+      const std::int64_t once = 3 + 3 * round;
+      for (std::size_t i = 0; i < count; ++i) {
+        expect(here[2 * count + i] == once, "what was sent on is older");
+        expect(here[3 * count + i] == 3 * once, "what was added is older");
+      }
+    }
+  }));
+}
+
 TEST_CASE("a message stays in the sender's buffer where the receiver reaches it", "[gpu]") {
   // Then a send ends with its receive, and else when its message is in a slot.
   const auto is_direct = [](const std::string& gpus, const std::string& settings) {

@@ -97,6 +97,7 @@ TEST_CASE("calls are queued on a stream before the ones before have ended", "[ex
     gpu::ControlPage control;
     gpu::DeviceScratch scratch;
     std::unique_ptr<DeviceMemory> values;
+    gpu::FusedLaunch calls;
     std::unique_ptr<gpu::DeviceExecution> execution;
     std::unique_ptr<DeviceStream> stream;
   };
@@ -106,8 +107,13 @@ TEST_CASE("calls are queued on a stream before the ones before have ended", "[ex
   call.count = count;
   call.dtype = Dtype::u64;
   for (int i = 0; i < 3; ++i) {
-    auto& rank = *ranks.emplace_back(
-        new Rank{{network, i}, {*driver, i}, {*driver, i}, driver->allocate(i, count * 8), {}, {}});
+    auto& rank = *ranks.emplace_back(new Rank{{network, i},
+                                              {*driver, i},
+                                              {*driver, i},
+                                              driver->allocate(i, count * 8),
+                                              {*driver, i},
+                                              {},
+                                              {}});
     rank.execution = std::make_unique<gpu::DeviceExecution>(
         flatten(plan, i), plan.collective,
         gpu::DeviceSeat{*driver, i, rank.ends, rank.control, rank.scratch});
@@ -120,7 +126,9 @@ TEST_CASE("calls are queued on a stream before the ones before have ended", "[ex
     call.buffers = {values, values};
     for (int k = 0; k < 10; ++k) {
       ++call.digest;
-      rank->execution->launch(call, *rank->stream);
+      rank->calls.clear();
+      rank->calls.add_in_turn(*rank->execution, call);
+      rank->calls.launch(*rank->stream);
     }
     call.digest = 0;
   }
@@ -147,7 +155,7 @@ TEST_CASE("kernels that wait for a rank that never comes end when the host says 
   call.count = 16;
   for (std::uint32_t digest : {1, 2}) {
     call.digest = digest;
-    job.execution(0).launch(call, job.stream(0));
+    job.launch(0, call);
   }
   job.control(0).stop();
   job.stream(0).synchronize();
@@ -170,22 +178,10 @@ TEST_CASE("memory that a device does not reach is refused before anything runs",
     auto* const bad = static_cast<std::byte*>(buffer);
     auto* const good = reinterpret_cast<std::byte*>(here->address());
     call.buffers = {bad, good};
-    CHECK_THROWS_WITH(job.execution(0).launch(call, job.stream(0)),
-                      Catch::Contains("the send buffer"));
+    CHECK_THROWS_WITH(job.launch(0, call), Catch::Contains("the send buffer"));
     call.buffers = {good, bad};
-    CHECK_THROWS_WITH(job.execution(0).launch(call, job.stream(0)),
-                      Catch::Contains("the receive buffer"));
+    CHECK_THROWS_WITH(job.launch(0, call), Catch::Contains("the receive buffer"));
   }
-}
-
-TEST_CASE("a plan of more lanes than a device runs at once is refused", "[executor][gpu]") {
-  VirtualMachine machine = test::virtual_gpus(2);
-  machine.resident_blocks = 1;
-  const auto driver = make_virtual_driver(machine);
-  const Algorithm& algorithm = *find_algorithm(CollectiveKind::allreduce, "double-tree");
-  const Plan plan = test::plan_of(algorithm, 2, false);
-  CHECK_THROWS_WITH(DeviceJob(plan, *driver, layout_of(algorithm, 1024)),
-                    Catch::Contains("blocks at once"));
 }
 
 TEST_CASE("seeded delays of any block change no bit", "[executor][gpu]") {

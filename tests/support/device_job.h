@@ -124,17 +124,28 @@ class DeviceJob {
 
   gpu::ControlPage& control(int rank) { return ranks_[std::size_t(rank)]->control; }
   DeviceStream& stream(int rank) { return *ranks_[std::size_t(rank)]->stream; }
-  gpu::DeviceExecution& execution(int rank) { return *ranks_[std::size_t(rank)]->execution; }
+  /// Queues a call on one rank.
+  void launch(int rank, const CallArguments& arguments) {
+    Rank& its = *ranks_[std::size_t(rank)];
+    its.calls.clear();
+    its.calls.add_in_turn(*its.execution, arguments);
+    its.calls.launch(*its.stream);
+  }
 
  private:
   struct Rank {
     Rank(DeviceNetwork& network, int rank, Driver& driver, int on)
-        : device(on), ends(network, rank), control(driver, on), scratch(driver, on) {}
+        : device(on),
+          ends(network, rank),
+          control(driver, on),
+          scratch(driver, on),
+          calls(driver, on) {}
     int device;
     DeviceNetworkEnds ends;
     gpu::ControlPage control;
     gpu::DeviceScratch scratch;
     std::unique_ptr<gpu::DeviceExecution> execution;
+    gpu::FusedLaunch calls;
     std::unique_ptr<DeviceMemory> buffers;
     std::unique_ptr<DeviceStream> stream;  // ends before what it uses
   };
@@ -161,7 +172,7 @@ class DeviceJob {
     };
     CallArguments arguments = data_.arguments(call, number);
     arguments.buffers = {on_device(buffers.input()), on_device(buffers.output())};
-    rank.execution->launch(arguments, *rank.stream);
+    launch(number, arguments);
   }
 
   Driver& driver_;

@@ -57,24 +57,72 @@ inline std::vector<Case> every_algorithm(Case like, const std::vector<std::size_
   return cases;
 }
 
+/// A case on one rank: its buffers, and what must be in them at its end.
+class RankCase {
+ public:
+  RankCase(const Case& what, Expectation& expected, int rank, khoroComm_t comm, CaseMemory& memory)
+      : what_(what), expected_(expected), rank_(rank), comm_(comm), memory_(memory) {
+    buffers_.lay_out(what, rank, expected.input(rank));
+    memory.bring(buffers_.all());
+  }
+  const Case& what() const { return what_; }
+  Part part() {
+    return {rank_, memory_.at(buffers_.input()), memory_.at(buffers_.output()), comm_,
+            memory_.stream()};
+  }
+  /// After the call has ended. Throws when it went wrong.
+  void check() {
+    memory_.bring_back();
+    expect(expected_.right(rank_, buffers_.output()), text(what_) + ": the output has other bits");
+    expect(buffers_.rest_intact(), text(what_) + ": something beside the output was written");
+  }
+
+ private:
+  const Case& what_;
+  Expectation& expected_;
+  int rank_;
+  khoroComm_t comm_;
+  CaseMemory& memory_;
+  GuardedBuffers buffers_;
+};
+
 /// Plays one case on one rank; throws when it goes wrong.
 inline void play_case(const Case& what, Expectation& expected, int rank, khoroComm_t comm,
                       CaseMemory& memory) {
-  GuardedBuffers buffers;
-  buffers.lay_out(what, rank, expected.input(rank));
-  memory.bring(buffers.all());
-  const Part part{rank, memory.at(buffers.input()), memory.at(buffers.output()), comm,
-                  memory.stream()};
-  succeed(make_call_its_way(what, part), text(what));
-  memory.bring_back();
-  expect(expected.right(rank, buffers.output()), text(what) + ": the output has other bits");
-  expect(buffers.rest_intact(), text(what) + ": something beside the output was written");
+  RankCase now(what, expected, rank, comm, memory);
+  succeed(make_call_its_way(what, now.part()), text(what));
+  now.check();
 }
+
+/// Plays several in one group, on a stream if there is one.
+inline void play_group(const std::vector<Case>& cases,
+                       const std::vector<std::unique_ptr<Expectation>>& expected, int rank,
+                       khoroComm_t comm) {
+  std::vector<std::unique_ptr<CaseMemory>> memories;
+  std::vector<std::unique_ptr<RankCase>> now;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    memories.push_back(std::make_unique<CaseMemory>(comm));
+    now.push_back(std::make_unique<RankCase>(cases[i], *expected[i], rank, comm, *memories[i]));
+  }
+  const khoroStream_t stream = memories.front()->stream();
+  succeed(khoroGroupStart(), "group");
+  for (const auto& each : now) {
+    Part part = each->part();
+    part.stream = stream;
+    succeed(make_call(each->what(), part), text(each->what()));
+  }
+  succeed(khoroGroupEnd(), "group");
+  if (stream) succeed(khoroStreamSynchronize(stream), "group");
+  for (const auto& each : now) each->check();
+}
+
+/// Whether each case is a call by itself, in its own way, or those of a communicator are a group.
+enum class Playing { alone, together };
 
 /// Plays all of them, those of as many ranks and one algorithm on one communicator. `others` are
 /// settings that are to hold too.
 inline void play_cases(Living living, const std::vector<Case>& cases,
-                       const std::string& others = {}) {
+                       const std::string& others = {}, Playing playing = Playing::alone) {
   const std::string common = std::string(case_settings) + ";" + others;
   Settings in_force;
   in_force.choose(common);
@@ -92,6 +140,7 @@ inline void play_cases(Living living, const std::vector<Case>& cases,
     INFO(text(played.front()) << " and " << played.size() - 1 << " more");
     const auto& [ranks, settings] = communicator;
     CHECK(on_ranks(living, ranks, settings, [&](khoroComm_t comm, int rank) {
+      if (playing == Playing::together) return play_group(played, expected, rank, comm);
       CaseMemory memory(comm);
       for (std::size_t i = 0; i < played.size(); ++i)
         play_case(played[i], *expected[i], rank, comm, memory);

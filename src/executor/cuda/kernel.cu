@@ -20,7 +20,7 @@ struct Block {
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(khoro::gpu::threads_of_block)
-    khoro_run_lanes(const __grid_constant__ khoro::gpu::Call call) {
+    khoro_run_lanes(const __grid_constant__ khoro::gpu::Calls calls) {
   extern __shared__ __align__(16) std::byte memory[];
-  khoro::gpu::run_block(Block{}, call, blockIdx.x, memory);
+  khoro::gpu::run_block(Block{}, calls, blockIdx.x, memory);
 }

@@ -91,18 +91,26 @@ struct Call {
   /// Not 0: the host wants the kernel to end.
   std::uint32_t* stop = nullptr;
   Report* report = nullptr;
+  std::uint32_t block = 0;  // that runs it, beside others
+};
 
-  /// What blocks beyond those of the call's own lanes do, in memory of the device: calls of
-  /// programs of one lane, each by the block of that number. Those of one block follow each other
-  /// here, and run in that order.
+/// The calls of a launch: some that run one after the other, and others beside them. All but the
+/// first lie in memory of the device.
+struct Calls {
+  Call first;
+  const Call* later = nullptr;
+  std::uint32_t later_count = 0;
+  std::uint32_t lanes = 0;  // the most of any of those: the first blocks run them
+  /// How often a block has been through with one of them. 0 when the launch begins.
+  std::uint32_t* arrivals = nullptr;
+  /// What the blocks beyond do: calls of programs of one lane, each by its block. Those of one
+  /// block follow each other here, and run in that order.
   const Call* beside = nullptr;
   std::uint32_t beside_count = 0;
-  std::uint32_t block = 0;  // of such a call
 };
-static_assert(std::is_trivially_copyable_v<Call> && sizeof(Call) <= 4096);
+static_assert(std::is_trivially_copyable_v<Calls> && sizeof(Calls) <= 4096);
 
-/// The kernel, which is given a call: its lanes are its first blocks, and calls beside it have the
-/// others.
+/// The kernel, which is given Calls.
 inline constexpr const char* kernel_name = "khoro_run_lanes";
 inline constexpr int threads_of_block = 512;
 

@@ -24,16 +24,10 @@ T* at(DeviceAddress address) {
 
 DeviceAddress address_of(const void* memory) { return reinterpret_cast<std::uintptr_t>(memory); }
 
-/// Lanes wait for each other, so the device must run all of them at once, and those of the other
-/// ranks that it has.
-void check_resident(const Driver& driver, int device, const Kernel& kernel, std::size_t lanes,
-                    int neighbours, std::uint32_t block_bytes) {
-  const int resident = kernel.resident_blocks(threads_of_block, block_bytes);
-  if (lanes * static_cast<std::size_t>(neighbours) <= static_cast<std::size_t>(resident)) return;
-  throw Error(Code::invalid_usage,
-              fmt::format("{} lanes of each of {} ranks on {}, which runs {} blocks at once", lanes,
-                          neighbours, driver.facts(device).name, resident));
-}
+/// Of what a launch finds in memory of the device, the first is what blocks count on, by itself.
+constexpr std::uint64_t rest_offset = Layout::to_line(sizeof(std::uint32_t));
+
+constexpr std::uint64_t to_words(std::uint64_t bytes) noexcept { return (bytes + 7) / 8 * 8; }
 
 }  // namespace
 
@@ -89,8 +83,6 @@ DeviceExecution::DeviceExecution(Image image, const Collective& collective, cons
       seat_(seat),
       layout_(image_, collective),
       kernel_(&seat.driver.kernel(seat.device, kernel_image(), kernel_name)) {
-  check_resident(seat.driver, seat.device, *kernel_, image_.lanes.size(), seat.neighbours,
-                 layout_.block_bytes());
   memory_ = seat.driver.allocate(seat.device, layout_.bytes());
   there_ = at<std::byte>(seat.driver.in_kernels(seat.device, memory_->address()));
   write();
@@ -120,11 +112,11 @@ std::byte* DeviceExecution::in_kernels(const CallArguments& call, const void* bu
   }
 }
 
-std::optional<Call> DeviceExecution::prepare(const CallArguments& call, PlacedBlocks* blocks) {
+std::optional<Call> DeviceExecution::prepare(const CallArguments& call, BlockTable* table) {
   if (call.reduction == Reduction::user)
     throw Error(Code::invalid_usage, "kernels run no functions of callers");
-  if (call.blocks && !blocks)
-    throw Error(Code::invalid_usage, "blocks of unequal lengths need a launch that copies them");
+  if (call.blocks && !table)
+    throw Error(Code::invalid_usage, "blocks of unequal lengths of calls beside others");
   const CallShape shape =
       shape_of(image_, collective_, call, seat_.partials, seat_.ends.layout().slot_bytes);
   if (shape.grid.tiles() == 0 && !seat_.passes_empty) return std::nullopt;
@@ -134,9 +126,8 @@ std::optional<Call> DeviceExecution::prepare(const CallArguments& call, PlacedBl
   memory.output = in_kernels(call, call.buffers.output, "receive", devices);
   const std::uint64_t partials =
       shape.scratch_stride * static_cast<std::uint64_t>(image_.scratch_chunks);
-  if (call.blocks) blocks->table = BlockTable(image_, *call.blocks, shape.grid);
-  memory.scratch =
-      seat_.scratch.at_least(partials + (call.blocks ? blocks->table.bytes().size() : 0));
+  if (call.blocks) *table = BlockTable(image_, *call.blocks, shape.grid);
+  memory.scratch = seat_.scratch.at_least(partials);
   if (partials > 0) devices &= seat_.scratch.devices();
   if (seat_.direct_bytes != UINT64_MAX) {
     const bool in_place = BufferBytes::of(collective_, call).overlap(call.buffers);
@@ -147,80 +138,96 @@ std::optional<Call> DeviceExecution::prepare(const CallArguments& call, PlacedBl
   memory.report = seat_.control.report_in_kernels();
   Call asked = make_call(program_, shape, call, seat_.partials, memory);
   asked.tiles = std::max<std::uint64_t>(asked.tiles, 1);
-  if (call.blocks) {
-    blocks->table.place(asked, memory.scratch + partials);  // whose strides are lines
-    blocks->at = seat_.scratch.address() + partials;
-  }
   return asked;
-}
-
-void DeviceExecution::launch(const CallArguments& call, DeviceStream& stream) {
-  const std::optional<Call> asked = prepare(call);
-  if (!asked) return;
-  Launch launch;
-  launch.kernel = kernel_;
-  launch.blocks = static_cast<int>(image_.lanes.size());
-  launch.threads = threads_of_block;
-  launch.shared_bytes = layout_.block_bytes();
-  launch.arguments = std::as_bytes(std::span(&*asked, 1));
-  stream.launch(launch);
 }
 
 void FusedLaunch::note(const DeviceExecution& program) noexcept {
   kernel_ = program.kernel_;
-  neighbours_ = program.seat_.neighbours;
   block_bytes_ = std::max(block_bytes_, program.layout_.block_bytes());
 }
 
-void FusedLaunch::add_wide(DeviceExecution& program, const CallArguments& call) {
-  const std::optional<Call> asked = program.prepare(call, &blocks_);
+void FusedLaunch::add_in_turn(DeviceExecution& program, const CallArguments& call) {
+  BlockTable table;
+  const std::optional<Call> asked = program.prepare(call, &table);
   if (!asked) return;
   note(program);
-  wide_ = *asked;
+  in_turn_.push_back({*asked, std::move(table)});
 }
 
-void FusedLaunch::add(DeviceExecution& program, const CallArguments& call) {
-  const std::optional<Call> asked = program.prepare(call);
+void FusedLaunch::add_beside(DeviceExecution& program, const CallArguments& call) {
+  const std::optional<Call> asked = program.prepare(call, nullptr);
   if (!asked) return;
   note(program);
   const auto same = [&](const Part& part) { return part.program == &program; };
-  auto part = std::find_if(parts_.begin(), parts_.end(), same);
-  if (part == parts_.end()) part = parts_.insert(parts_.end(), {&program, {}});
+  auto part = std::find_if(beside_.begin(), beside_.end(), same);
+  if (part == beside_.end()) part = beside_.insert(beside_.end(), {&program, {}});
   part->calls.push_back(*asked);
 }
 
-void FusedLaunch::launch(DeviceStream& stream) {
-  std::uint32_t blocks = wide_.program.lane_count;
-  if (blocks + parts_.size() == 0) return;
-  for (Part& part : parts_) {
-    for (Call& call : part.calls) call.block = blocks;
-    ++blocks;
-    beside_.insert(beside_.end(), part.calls.begin(), part.calls.end());
-  }
-  check_resident(driver_, device_, *kernel_, blocks, neighbours_, block_bytes_);
-  // One collective of a rank follows the other, and so do copies of their blocks to one place.
-  const std::span<const std::byte> table = blocks_.table.bytes();
-  if (!table.empty()) stream.copy(blocks_.at, address_of(table.data()), table.size());
-  const std::uint64_t bytes = beside_.size() * sizeof(Call);
-  if (bytes > 0) {
-    if (!memory_ || memory_->bytes() < bytes) memory_ = driver_.allocate(device_, 2 * bytes);
-    stream.copy(memory_->address(), address_of(beside_.data()), bytes);
-    wide_.beside = at<const Call>(driver_.in_kernels(device_, memory_->address()));
-    wide_.beside_count = static_cast<std::uint32_t>(beside_.size());
-  }
+std::uint32_t FusedLaunch::lanes() const noexcept {
+  std::uint32_t most = 0;
+  for (const InTurn& each : in_turn_) most = std::max(most, each.call.program.lane_count);
+  return most;
+}
+
+Launch FusedLaunch::shape() const noexcept {
   Launch launch;
   launch.kernel = kernel_;
-  launch.blocks = static_cast<int>(blocks);
+  launch.blocks = static_cast<int>(lanes() + beside_.size());
   launch.threads = threads_of_block;
   launch.shared_bytes = block_bytes_;
-  launch.arguments = std::as_bytes(std::span(&wide_, 1));
+  return launch;
+}
+
+std::uint64_t FusedLaunch::bytes() const noexcept {
+  std::uint64_t tables = 0, calls = in_turn_.empty() ? 0 : in_turn_.size() - 1;
+  for (const InTurn& each : in_turn_) tables += to_words(each.table.bytes().size());
+  for (const Part& part : beside_) calls += part.calls.size();
+  return tables + calls == 0 ? 0 : rest_offset + tables + calls * sizeof(Call);
+}
+
+void FusedLaunch::copy_rest(Calls& calls, DeviceStream& stream) {
+  std::byte* const there = memory_.at_least(bytes());
+  rest_.assign(rest_offset, std::byte{0});  // no block has arrived
+  calls.arrivals = reinterpret_cast<std::uint32_t*>(there);
+  for (InTurn& each : in_turn_) {
+    const std::span<const std::byte> table = each.table.bytes();
+    each.table.place(each.call, there + rest_.size());
+    rest_.insert(rest_.end(), table.begin(), table.end());
+    rest_.resize(to_words(rest_.size()));
+  }
+  const auto add = [&](const Call& call) {
+    const auto bytes = std::as_bytes(std::span(&call, 1));
+    rest_.insert(rest_.end(), bytes.begin(), bytes.end());
+  };
+  calls.later = reinterpret_cast<const Call*>(there + rest_.size());
+  for (std::size_t i = 1; i < in_turn_.size(); ++i, ++calls.later_count) add(in_turn_[i].call);
+  calls.beside = calls.later + calls.later_count;
+  std::uint32_t block = calls.lanes;
+  for (Part& part : beside_) {
+    for (Call& call : part.calls) {
+      call.block = block;
+      add(call);
+      ++calls.beside_count;
+    }
+    ++block;
+  }
+  stream.copy(memory_.address(), address_of(rest_.data()), rest_.size());
+}
+
+void FusedLaunch::launch(DeviceStream& stream) {
+  Launch launch = shape();
+  if (launch.blocks == 0) return;
+  Calls calls;
+  calls.lanes = lanes();
+  if (bytes() > 0) copy_rest(calls, stream);
+  if (!in_turn_.empty()) calls.first = in_turn_.front().call;
+  launch.arguments = std::as_bytes(std::span(&calls, 1));
   stream.launch(launch);
 }
 
 void FusedLaunch::clear() noexcept {
-  wide_ = Call();
-  blocks_ = {};
-  parts_.clear();
+  in_turn_.clear();
   beside_.clear();
   block_bytes_ = 0;
 }

@@ -41,8 +41,8 @@ class ControlPage {
   std::unique_ptr<PinnedMemory> pinned_;
 };
 
-/// Memory of a device for partial results, shared by the programs of a communicator: their calls
-/// run one after the other on the device. Thread-compatible.
+/// Memory of a device that calls use while they run: those that share it run one after the other.
+/// Thread-compatible.
 class DeviceScratch {
  public:
   /// `shared`: kernels of all devices that can are to reach it.
@@ -83,10 +83,8 @@ struct DeviceSeat {
   int device = 0;
   DeviceEnds& ends;
   ControlPage& control;
-  DeviceScratch& scratch;
+  DeviceScratch& scratch;  // for partial results
   Partials partials = Partials::dtype;
-  /// Ranks on the device whose programs wait for each other's, this one among them.
-  int neighbours = 1;
   /// A call of count 0 passes empty messages.
   bool passes_empty = false;
   /// Bytes of the least message that is left in the buffers of who sends it, or put into those of
@@ -94,12 +92,10 @@ struct DeviceSeat {
   std::uint64_t direct_bytes = UINT64_MAX;
 };
 
-/// One rank's program on its device, and the calls of it that streams are given. Made once per
-/// plan. Thread-compatible.
+/// One rank's program on its device, for FusedLaunch. Made once per plan. Thread-compatible.
 class DeviceExecution {
  public:
-  /// Opens every port of the image. Throws `Error`: invalid_argument as Execution does, and
-  /// invalid_usage where the device cannot run the lanes of all neighbours at once.
+  /// Opens every port of the image. Throws `Error`, invalid_argument as Execution does.
   DeviceExecution(Image image, const Collective& collective, const DeviceSeat& seat);
   DeviceExecution(const DeviceExecution&) = delete;
   DeviceExecution& operator=(const DeviceExecution&) = delete;
@@ -115,23 +111,12 @@ class DeviceExecution {
   Footprint footprint() const noexcept {
     return {image_.lanes.size(), threads_of_block, layout_.block_bytes(), layout_.bytes()};
   }
-  /// Queues a call; the buffers are the device's until the stream has done it. Calls of a rank are
-  /// done in the order in which they are queued, on whatever streams, which is for the caller to
-  /// see to. It may block when it is the first that needs so much scratch. Throws `Error`:
-  /// invalid_argument for memory that the device does not reach, invalid_usage for a call that no
-  /// kernel can run. Calls of unequal blocks, which are copied, are for FusedLaunch.
-  void launch(const CallArguments& call, DeviceStream& stream);
 
  private:
   friend class FusedLaunch;
-  /// Unequal blocks, and where they are to be when the call begins.
-  struct PlacedBlocks {
-    BlockTable table;
-    DeviceAddress at = 0;
-  };
-  /// The call as kernels take it; nothing if there is nothing to do. `blocks` is null where it must
-  /// have equal ones.
-  std::optional<Call> prepare(const CallArguments& call, PlacedBlocks* blocks = nullptr);
+  /// The call as kernels take it; nothing if there is nothing to do. Unequal blocks are put into
+  /// `table`, which is null where it must have equal ones.
+  std::optional<Call> prepare(const CallArguments& call, BlockTable* table);
   void write();
   /// Translates what is still as callers see it, and takes away from `devices` those that do not
   /// reach it.
@@ -148,39 +133,49 @@ class DeviceExecution {
   const Kernel* kernel_ = nullptr;
 };
 
-/// Calls that run beside each other in one launch: one of any program, and others of programs of
-/// one lane. Those of one program run one after the other. Used again after clear(). It outlives
-/// what it has launched. Thread-compatible.
+/// Calls of a rank that are one launch. Those in turn are of any programs and run one after the
+/// other; beside them run calls of programs of one lane, of which those of one program follow each
+/// other. Used again after clear(), once what it has launched has ended. Thread-compatible.
 class FusedLaunch {
  public:
-  FusedLaunch(Driver& driver, int device) noexcept : driver_(driver), device_(device) {}
+  FusedLaunch(Driver& driver, int device) noexcept : memory_(driver, device) {}
 
-  /// Adds the call that may have several lanes: at most once, and first. Throws as
-  /// DeviceExecution::launch().
-  void add_wide(DeviceExecution& program, const CallArguments& call);
-  void add(DeviceExecution& program, const CallArguments& call);
-  /// Queues them all, if there are any. Throws `Error`: invalid_usage where the device cannot run
-  /// all blocks at once.
+  /// They throw `Error`: invalid_argument for memory that the device does not reach, invalid_usage
+  /// for a call that no kernel can run. They may block until a program has more scratch.
+  void add_in_turn(DeviceExecution& program, const CallArguments& call);
+  void add_beside(DeviceExecution& program, const CallArguments& call);
+  /// Gets the memory that the calls need beside scratch; it may block. Throws `Error`.
+  void allocate() { memory_.at_least(bytes()); }
+  /// What it asks of the device, of no blocks if there is nothing to do.
+  Launch shape() const noexcept;
+  /// Queues them all. The buffers are the device's until the stream has done it. Launches of a rank
+  /// are done in the order in which they are queued, on whatever streams, and the device must be
+  /// able to run all their blocks at once: both is for the caller to see to. Throws `Error`.
   void launch(DeviceStream& stream);
   void clear() noexcept;
 
  private:
+  struct InTurn {
+    Call call;
+    BlockTable table;
+  };
   struct Part {
     DeviceExecution* program;
     std::vector<Call> calls;
   };
   void note(const DeviceExecution& program) noexcept;
+  /// Of what the kernel finds in memory of the device; 0 if all of it is among the arguments.
+  std::uint64_t bytes() const noexcept;
+  std::uint32_t lanes() const noexcept;
+  /// Writes that to the device.
+  void copy_rest(Calls& calls, DeviceStream& stream);
 
-  Driver& driver_;
-  int device_;
-  Call wide_;                             // without a lane if there is none
-  DeviceExecution::PlacedBlocks blocks_;  // of that one
-  std::vector<Part> parts_;
+  std::vector<InTurn> in_turn_;
+  std::vector<Part> beside_;
   const Kernel* kernel_ = nullptr;
   std::uint32_t block_bytes_ = 0;
-  int neighbours_ = 1;
-  std::vector<Call> beside_;  // as they lie on the device
-  std::unique_ptr<DeviceMemory> memory_;
+  std::vector<std::byte> rest_;  // as it lies on the device
+  DeviceScratch memory_;
 };
 
 }  // namespace khoro::gpu

@@ -13,6 +13,14 @@
 
 namespace khoro::gpu {
 
+/// Whether the host wants the kernel of a call to end, or a lane of the rank has failed.
+KHORO_HD inline bool is_stopped(const Call& call) noexcept {
+  // Both are asked for before either is looked at: they are far away.
+  const std::uint32_t stop = observe_alone(*call.stop);
+  const std::uint32_t failure = observe_alone(call.report->failure);
+  return (stop | failure) != 0;
+}
+
 class Engine {
  public:
   KHORO_HD Engine(const Call& call, std::byte* staging) noexcept : call_(call), staging_(staging) {}
@@ -35,13 +43,7 @@ class Engine {
   }
   KHORO_HD void fail(Status status) noexcept { status_ = status; }
   KHORO_HD Status status() const noexcept { return status_; }
-  /// Whether the host wants the kernel to end, or a lane of the rank has failed.
-  KHORO_HD bool stopped() const noexcept {
-    // Both are asked for before either is looked at: they are far away.
-    const std::uint32_t stop = observe_alone(*call_.stop);
-    const std::uint32_t failure = observe_alone(call_.report->failure);
-    return (stop | failure) != 0;
-  }
+  KHORO_HD bool stopped() const noexcept { return is_stopped(call_); }
 
   KHORO_HD unsigned shift(Form form) const noexcept { return call_.shifts[static_cast<int>(form)]; }
   KHORO_HD Form carry_form() const noexcept { return call_.carry_form; }

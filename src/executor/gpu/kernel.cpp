@@ -18,7 +18,7 @@ namespace {
 
 void run_on_virtual(const void* arguments, VirtualBlock& block) {
   const DefaultControlWord standard;  // as kernels of GPUs have it
-  run_block(block, *static_cast<const Call*>(arguments), block.block(), block.shared());
+  run_block(block, *static_cast<const Calls*>(arguments), block.block(), block.shared());
 }
 
 constexpr std::array functions{KernelImage::Entry{kernel_name, run_on_virtual}};

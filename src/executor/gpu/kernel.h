@@ -6,7 +6,7 @@
 namespace khoro::gpu {
 
 /// The one kernel, for every driver; without code for GPUs where it was built without nvcc. It is
-/// given a Call.
+/// given Calls.
 const KernelImage& kernel_image() noexcept;
 
 }  // namespace khoro::gpu

@@ -10,6 +10,9 @@
 
 namespace khoro::gpu {
 
+/// Who waits in a kernel looks so often for what it waits for until it looks whether it is to end.
+inline constexpr unsigned looks_between = 64;
+
 /// A block's own memory: this, and behind it rooms for the widest step and for staging.
 struct BlockMemory {
   KHORO_HD BlockMemory(const Call& call, std::uint32_t number, std::byte* staging) noexcept
@@ -69,7 +72,6 @@ KHORO_HD bool run_lane(const Team& team, const Call& call, std::uint32_t number,
   if (team.rank() == 0) lay_out(memory, call, number);
   team.sync();
   auto& block = *std::launder(reinterpret_cast<BlockMemory*>(memory));
-  constexpr unsigned looks_between = 64;
   Progress progress = Progress::moved;
   for (unsigned looks = 0; progress == Progress::moved || progress == Progress::waiting; ++looks) {
     // Before all else, too: ends are not to be used as a call has left them that did not end.
@@ -102,21 +104,56 @@ KHORO_HD bool run_lane(const Team& team, const Call& call, std::uint32_t number,
   return false;
 }
 
-/// What a block of a launch does. All members call it, with the launch's call.
+/// Waits until `all` have arrived, this block among them. All members call it. False: the kernel is
+/// to end.
 template <class Team>
-KHORO_HD void run_block(const Team& team, const Call& call, std::uint32_t block,
-                        std::byte* memory) noexcept {
-  const Call* now = &call;
-  const Call* last = &call + 1;
-  std::uint32_t lane = block;
-  if (block >= call.program.lane_count) {
-    const Call* const end = call.beside + call.beside_count;
-    for (now = call.beside; now != end && now->block != block;) ++now;
-    for (last = now; last != end && last->block == block;) ++last;
-    lane = 0;
+KHORO_HD bool meet(const Team& team, const Call& call, std::uint32_t& arrivals, std::uint32_t all,
+                   std::byte* memory) noexcept {
+  team.sync();  // all members are through with the call, and with its memory
+  if (team.rank() == 0) {
+    arrive(arrivals);
+    bool here = false, ends = false;
+    for (unsigned looks = 0; !(here = khoro::observe(arrivals) >= all) && !ends; ++looks) {
+      if (looks % looks_between == 0) ends = is_stopped(call);
+      team.pause();
+    }
+    if (!here) publish_alone(call.report->stopped, 1u);
+    new (memory) bool(here);
   }
-  for (; now != last && run_lane(team, *now, lane, memory); ++now)
-    team.sync();  // before the memory is laid out anew
+  team.sync();
+  const bool all_are_here = *std::launder(reinterpret_cast<const bool*>(memory));
+  team.sync();  // before it is laid out anew
+  return all_are_here;
+}
+
+/// The first call from `call` on that the block runs beside others; null: there is none.
+KHORO_HD inline const Call* beside(const Calls& calls, const Call* call,
+                                   std::uint32_t block) noexcept {
+  const Call* const end = calls.beside + calls.beside_count;
+  while (call != end && call->block != block) ++call;
+  return call == end ? nullptr : call;
+}
+
+/// What a block of a launch does. All members call it.
+template <class Team>
+KHORO_HD void run_block(const Team& team, const Calls& calls, std::uint32_t block,
+                        std::byte* memory) noexcept {
+  const bool in_turn = block < calls.lanes;
+  const std::uint32_t lane = in_turn ? block : 0;
+  const Call* call = in_turn ? &calls.first : beside(calls, calls.beside, block);
+  for (std::uint32_t done = 0; call != nullptr;) {
+    if (lane < call->program.lane_count && !run_lane(team, *call, lane, memory)) return;
+    if (!in_turn) {
+      team.sync();  // before the memory is laid out anew
+      call = beside(calls, call + 1, block);
+      continue;
+    }
+    if (done == calls.later_count) return;
+    // The next one uses the same channels, and maybe other blocks for them.
+    const Call* const next = &calls.later[done++];
+    if (!meet(team, *call, *calls.arrivals, done * calls.lanes, memory)) return;
+    call = next;
+  }
 }
 
 }  // namespace khoro::gpu
