@@ -27,6 +27,7 @@ GpuSide::GpuSide(Parts parts, const Settings& settings, int rank, int ranks)
       plans_(rank, ranks, settings,
              gpu::DeviceSeat{*driver_, device_, *channels_, control_, scratch_, Partials::dtype,
                              false, direct_bytes_of(settings)}),
+      residency_(GpuResidency::of(*driver_, device_), parts.communicator, parts.neighbours),
       stream_(driver_->make_stream(device_)) {}
 
 GpuSide::~GpuSide() {
@@ -99,6 +100,7 @@ GpuSide::Flights GpuSide::take() {
 void GpuSide::launch(Flights taken, DeviceStream& stream) {
   if (!flights_.empty()) stream.wait(*flights_.back().ended);
   Flight& flight = taken.front();
+  GpuResidency::Turn turn = residency_.enter(flight.calls.shape(), stream);
   flights_.splice(flights_.end(), taken);
   queued_ += flight.weight();
   try {
@@ -111,6 +113,7 @@ void GpuSide::launch(Flights taken, DeviceStream& stream) {
     throw;
   }
   stream.record(*flight.ended);
+  turn.launched(flight.ended);
 }
 
 void GpuSide::land() noexcept {

@@ -13,6 +13,7 @@
 
 #include "base/settings.h"
 #include "communicator/gpu_channels.h"
+#include "communicator/gpu_residency.h"
 #include "communicator/operation.h"
 #include "communicator/plan_table.h"
 #include "executor/gpu/device_execution.h"
@@ -28,6 +29,7 @@ class GpuSide {
     std::shared_ptr<Driver> driver;
     int device = 0;
     std::unique_ptr<GpuChannels> channels;
+    std::uint64_t communicator = 0;
     int neighbours = 1;  // ranks of the communicator on the same GPU, this one among them
   };
   /// Throws `Error`.
@@ -105,6 +107,7 @@ class GpuSide {
   gpu::DeviceScratch scratch_;
   PlanTable plans_;
   std::mutex mutex_;
+  GpuResidency::Member residency_;
   Flights flights_;
   std::size_t queued_ = 0;
   Flights landed_;  // to be used again

@@ -334,6 +334,66 @@ TEST_CASE("memory of a GPU that runs out is an error on all ranks", "[gpu]") {
   }));
 }
 
+namespace {
+
+/// Queues messages to and from all others, each in a block of its own: two floats for each.
+khoroResult_t exchange(khoroComm_t comm, int ranks, int rank, const Floats& floats,
+                       khoroStream_t stream) {
+  (void)khoroGroupStart();
+  for (int peer = 0; peer < ranks; ++peer) {
+    if (peer == rank) continue;
+    (void)khoroSend(floats.in + 2 * peer, 2, khoroFloat32, peer, comm, stream);
+    (void)khoroRecv(floats.out + 2 * peer, 2, khoroFloat32, peer, comm, stream);
+  }
+  return khoroGroupEnd();
+}
+
+}  // namespace
+
+TEST_CASE("ranks that share a GPU are refused what would not fit beside others", "[gpu]") {
+  const ScopedEnvironment gpus("KHORO_VIRTUAL_GPUS", "1");  // of 128 blocks
+  constexpr int ranks = 8;
+  for (const Living living : {Living::threads, Living::processes})
+    CHECK(on_ranks(living, ranks, on_gpus, [living](khoroComm_t comm, int rank) {
+      const Floats floats(comm, 2 * ranks);
+      khoroComm_t first = nullptr, second = nullptr, third = nullptr;
+      for (khoroComm_t* made : {&first, &second, &third})
+        succeed(khoroCommSplit(comm, 0, rank, made, nullptr), "split");
+      succeed(exchange(first, ranks, rank, floats, nullptr), "14 blocks of each of 8");
+      const khoroResult_t result = exchange(second, ranks, rank, floats, nullptr);
+      expect(result == khoroInvalidUsage || result == khoroRemoteError,
+             khoroGetErrorString(result));
+      if (living == Living::threads)  // other processes are told less
+        expect_in(khoroGetLastError(nullptr), "has to keep 112 for other communicators");
+      succeed(exchange(first, ranks, rank, floats, nullptr), "the first goes on");
+      succeed(khoroCommDestroy(first), "destroy");
+      (void)khoroCommDestroy(second);
+      succeed(khoroBarrier(comm, nullptr), "all have destroyed them");
+      succeed(exchange(third, ranks, rank, floats, nullptr), "there is room again");
+      succeed(khoroCommDestroy(third), "destroy");
+    }));
+}
+
+TEST_CASE("communicators take turns on GPUs that have no room for all", "[gpu]") {
+  constexpr int ranks = 8, communicators = 10;  // 14 blocks of each, and GPUs have 128
+  const ScopedEnvironment gpus("KHORO_VIRTUAL_GPUS", std::to_string(ranks));
+  CHECK(on_ranks(Living::threads, ranks, on_gpus, [](khoroComm_t comm, int rank) {
+    std::vector<khoroComm_t> comms(communicators);
+    std::vector<std::unique_ptr<Floats>> floats;
+    for (khoroComm_t& made : comms) {
+      succeed(khoroCommSplit(comm, 0, rank, &made, nullptr), "split");
+      floats.push_back(std::make_unique<Floats>(made, 2 * ranks));
+    }
+    for (int round = 0; round < 5; ++round) {
+      // Each is on a stream of its own, and waits for ranks that queue it later.
+      for (std::size_t i = 0; i < comms.size(); ++i)
+        succeed(exchange(comms[i], ranks, rank, *floats[i], floats[i]->memory.stream()), "queue");
+      for (const auto& each : floats) succeed(khoroStreamSynchronize(each->memory.stream()), "end");
+    }
+    for (khoroComm_t made : comms) succeed(khoroCommDestroy(made), "destroy");
+  }));
+}
+
 TEST_CASE("communicators split off on GPUs stay there, and go on without their parent", "[gpu]") {
   const ScopedEnvironment gpus("KHORO_VIRTUAL_GPUS", "4");
   CHECK(on_ranks(Living::processes, 4, on_gpus, [](khoroComm_t comm, int rank) {

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "device/driver.h"
+
+namespace khoro {
+
+/// The blocks that the ranks of this process have on one GPU. They wait for each other, so that all
+/// must have a place there which may be launched beside each other: the widest launch of each
+/// communicator, times its ranks on the GPU. Those of a communicator that has one rank there take
+/// turns with others of the kind where not all fit, in the order in which they are launched.
+/// Thread-safe.
+class GpuResidency {
+ public:
+  /// That of the GPU, which all ask for who are on it. Borrows the driver.
+  static std::shared_ptr<GpuResidency> of(const Driver& driver, int device);
+  GpuResidency(const Driver& driver, int device) noexcept : driver_(driver), device_(device) {}
+
+  class Turn;
+  /// A rank of a communicator.
+  class Member {
+   public:
+    /// `ranks`: of the communicator on the GPU, in whatever process.
+    Member(std::shared_ptr<GpuResidency> residency, std::uint64_t communicator, int ranks);
+    ~Member();
+    Member(const Member&) = delete;
+    Member& operator=(const Member&) = delete;
+
+    /// Has the stream wait until the launch has places, if need be, and keeps others from taking
+    /// them. Throws invalid_usage where it never has.
+    Turn enter(const Launch& launch, DeviceStream& stream);
+
+   private:
+    friend class Turn;
+    friend class GpuResidency;
+    // With the lock.
+    void share(const Launch& launch);
+    void take_turn(const Launch& launch, DeviceStream& stream);
+
+    const std::shared_ptr<GpuResidency> residency_;
+    const std::uint64_t communicator_;
+    const int ranks_;
+    // Of a communicator with one rank on the GPU.
+    int widest_ = 0;
+    std::shared_ptr<DeviceEvent> ended_;  // of the last launch; null: there was none
+  };
+
+  /// Between entering and having launched.
+  class Turn {
+   public:
+    /// The launch is on its stream, and ends with the event, which is recorded once.
+    void launched(std::shared_ptr<DeviceEvent> ended) noexcept;
+
+   private:
+    friend class Member;
+    Turn() = default;
+    Turn(Member* member, std::unique_lock<std::mutex> lock) noexcept
+        : member_(member), lock_(std::move(lock)) {}
+    Member* member_ = nullptr;  // null: it takes no turns
+    std::unique_lock<std::mutex> lock_;
+  };
+
+ private:
+  /// Of a communicator with several ranks on the GPU, for all of them.
+  struct Share {
+    int members = 0;
+    int blocks = 0;
+  };
+  /// Asks for the places, if that was not done for such blocks yet.
+  void see(const Launch& launch);
+  int shared() const noexcept;
+  /// Of the members that take turns, those that have launched.
+  std::vector<const Member*> others_of(const Member& member) const;
+  /// Whether they have places beside so many blocks.
+  bool fit(const std::vector<const Member*>& members, int blocks) const noexcept;
+  [[noreturn]] void refuse(const Launch& launch, int ranks, int others) const;
+
+  const Driver& driver_;
+  const int device_;
+  std::mutex mutex_;
+  std::uint32_t block_bytes_ = 0;  // the most of any launch
+  int places_ = 0;                 // for such blocks; 0: not asked for yet
+  std::map<std::uint64_t, Share> shares_;
+  std::vector<Member*> alone_;
+};
+
+}  // namespace khoro
