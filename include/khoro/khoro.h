@@ -272,14 +272,16 @@ typedef struct {
   uint64_t stripes;     /* sockets to each other rank; 0 where no message goes over sockets */
   uint64_t stripeBytes[16]; /* of bytesSent, what went over stripe 0, 1, ... to all ranks */
   /* What bytesHeld is made of: the records of calls that other ranks read, the slots of channels,
-   * partial results, and messages with tags that are kept until they are received. */
+   * partial results, messages with tags that are kept until they are received, and plans as GPUs
+   * run them. Memory of GPUs is among them, but not what drivers take for themselves. */
   uint64_t recordBytes;
   uint64_t channelBytes;
   uint64_t partialBytes;
   uint64_t keptBytes;
+  uint64_t programBytes;
 } khoroStatistics_t;
 #define KHORO_STATISTICS_INITIALIZER \
-  { sizeof(khoroStatistics_t), 0, 0, 0, "", 0, {0}, 0, 0, 0, 0 }
+  { sizeof(khoroStatistics_t), 0, 0, 0, "", 0, {0}, 0, 0, 0, 0, 0 }
 
 /* Local, thread-safe; calls of the communicator do not wait for it. Results: khoroSuccess,
  * khoroInvalidArgument, khoroInvalidUsage while it is being made. */

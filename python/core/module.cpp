@@ -36,10 +36,10 @@ PyObject* statistics(PyObject*, PyObject* arguments) {
   }
   if (!stripes) return nullptr;
   const auto number = [](std::uint64_t value) { return static_cast<unsigned long long>(value); };
-  return Py_BuildValue("(KKKsNKKKK)", number(now.collectives), number(now.bytesHeld),
+  return Py_BuildValue("(KKKsNKKKKK)", number(now.collectives), number(now.bytesHeld),
                        number(now.bytesSent), now.transports, stripes.release(),
                        number(now.recordBytes), number(now.channelBytes), number(now.partialBytes),
-                       number(now.keptBytes));
+                       number(now.keptBytes), number(now.programBytes));
 }
 
 PyObject* last_error(PyObject*, PyObject* arguments) {

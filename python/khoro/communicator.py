@@ -31,6 +31,7 @@ class Statistics(NamedTuple):
     held_channels: int
     held_partials: int
     held_messages: int
+    held_programs: int
 
 
 class Reduction:

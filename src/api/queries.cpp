@@ -132,9 +132,11 @@ khoroResult_t khoroCommRevoke(khoroComm_t comm, int flags) {
 khoroResult_t khoroCommQuery(khoroComm_t comm, khoroStatistics_t* statistics) {
   return guard([&] {
     khoro::check_out(statistics, "statistics");
-    // Older programs have less: none knew of stripes, then none of what memory is held for.
+    // Older programs have less: they knew of no stripes, then not of what memory is held for, then
+    // of no programs on GPUs.
     const std::size_t size = statistics->size;
-    const bool knows_parts = size == sizeof(khoroStatistics_t);
+    const bool knows_programs = size == sizeof(khoroStatistics_t);
+    const bool knows_parts = knows_programs || size == offsetof(khoroStatistics_t, programBytes);
     const bool knows_stripes = knows_parts || size == offsetof(khoroStatistics_t, recordBytes);
     if (!knows_stripes && size != offsetof(khoroStatistics_t, stripes))
       throw Error(Code::invalid_argument,
@@ -158,6 +160,7 @@ khoroResult_t khoroCommQuery(khoroComm_t comm, khoroStatistics_t* statistics) {
     statistics->channelBytes = now.held.channels;
     statistics->partialBytes = now.held.partials;
     statistics->keptBytes = now.held.kept;
+    if (knows_programs) statistics->programBytes = now.held.programs;
   });
 }
 

@@ -76,10 +76,11 @@ void Communicator::finalize() {
 
 Communicator::Held Communicator::held() const noexcept {
   Held held{channel_area_offset, transport_->bytes_held(), plans_.scratch_bytes(),
-            kept_bytes_.load(std::memory_order_relaxed)};
+            kept_bytes_.load(std::memory_order_relaxed), 0};
   if (gpu_) {
     held.channels += gpu_->channel_bytes();
     held.partials += gpu_->scratch_bytes();
+    held.programs = gpu_->program_bytes();
   }
   return held;
 }
@@ -99,8 +100,8 @@ void Communicator::log_memory() const noexcept {
   const Held all = held();
   log(LogLevel::info,
       "rank {}: held {} bytes at its end: {} for records, {} for channels, {} for partial results, "
-      "{} for messages with tags",
-      rank(), all.all(), all.records, all.channels, all.partials, all.kept);
+      "{} for messages with tags, {} for programs of GPUs",
+      rank(), all.all(), all.records, all.channels, all.partials, all.kept, all.programs);
 }
 
 void Communicator::run(const Call& call) {

@@ -206,7 +206,8 @@ class Communicator {
     std::uint64_t channels = 0;  // messages on their way
     std::uint64_t partials = 0;  // partial results
     std::uint64_t kept = 0;      // messages with tags that are not received yet
-    std::uint64_t all() const noexcept { return records + channels + partials + kept; }
+    std::uint64_t programs = 0;  // of a GPU
+    std::uint64_t all() const noexcept { return records + channels + partials + kept + programs; }
   };
   /// Thread-safe.
   Held held() const noexcept;

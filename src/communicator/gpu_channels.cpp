@@ -107,8 +107,13 @@ int GpuChannels::channel_of(std::uint8_t index) const {
 std::byte* GpuChannels::place(int peer, int of, std::uint64_t offset, std::uint64_t bytes) {
   if (reaches(peer)) return parts_.ipc->place(of == parts_.rank ? -1 : of, offset);
   std::byte* const found = staging_.place(of, offset, bytes);
-  bytes_.store(parts_.ipc->bytes() + staging_.bytes(), std::memory_order_relaxed);
+  count();
   return found;
+}
+
+void GpuChannels::count() noexcept {
+  const std::uint64_t ends = ends_memory_ ? ends_memory_->held() : 0;
+  bytes_.store(parts_.ipc->bytes() + staging_.bytes() + ends, std::memory_order_relaxed);
 }
 
 gpu::End* GpuChannels::end(int peer, std::uint8_t index, bool sends) {
@@ -124,7 +129,10 @@ gpu::End* GpuChannels::end(int peer, std::uint8_t index, bool sends) {
 
   constexpr std::uint64_t room = gpu::Layout::to_line(sizeof(gpu::End));
   const auto most = 2 * static_cast<std::uint64_t>(places.ranks) * channels_with_room;
-  if (!ends_memory_) ends_memory_ = parts_.driver->allocate(parts_.device, most * room);
+  if (!ends_memory_) {
+    ends_memory_ = parts_.driver->allocate(parts_.device, most * room);
+    count();
+  }
   const DeviceAddress at = ends_memory_->address() + ends_.size() * room;
   const std::unique_ptr<DeviceStream> stream = parts_.driver->make_stream(parts_.device);
   stream->copy(at, reinterpret_cast<std::uintptr_t>(&end), sizeof end);

@@ -92,6 +92,7 @@ class GpuChannels final : public gpu::DeviceEnds {
   std::unique_ptr<DeviceMemory> ends_memory_;
   std::map<Name, gpu::End*> ends_;
   std::atomic<std::uint64_t> bytes_{0};
+  void count() noexcept;
 };
 
 }  // namespace khoro

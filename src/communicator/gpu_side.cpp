@@ -23,10 +23,11 @@ GpuSide::GpuSide(Parts parts, const Settings& settings, int rank, int ranks)
       device_(parts.device),
       channels_(std::move(parts.channels)),
       control_(*driver_, device_),
+      arena_(*driver_, device_),
       scratch_(*driver_, device_, settings.direct_bytes > 0),
       plans_(rank, ranks, settings,
-             gpu::DeviceSeat{*driver_, device_, *channels_, control_, scratch_, Partials::dtype,
-                             false, direct_bytes_of(settings)}),
+             gpu::DeviceSeat{*driver_, device_, arena_, *channels_, control_, scratch_,
+                             Partials::dtype, false, direct_bytes_of(settings)}),
       residency_(GpuResidency::of(*driver_, device_), parts.communicator, parts.neighbours),
       stream_(driver_->make_stream(device_)) {}
 
@@ -91,7 +92,7 @@ GpuSide::Flights GpuSide::take() {
     flight.awaited = false;
     return taken;
   }
-  Flight& flight = taken.emplace_back(*driver_, device_);
+  Flight& flight = taken.emplace_back(arena_);
   flight.begun = driver_->make_event(device_);
   flight.ended = driver_->make_event(device_);
   return taken;

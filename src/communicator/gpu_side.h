@@ -44,9 +44,11 @@ class GpuSide {
   Driver& driver() const noexcept { return *driver_; }
   int device() const noexcept { return device_; }
   const GpuChannels& channels() const noexcept { return *channels_; }
-  /// Memory of the GPU, and pinned, that this rank owns for its channels and partial results.
+  /// Memory of the GPU, and pinned, that this rank owns: for its channels, for partial results, and
+  /// for programs and what is launched beside them.
   std::uint64_t channel_bytes() const noexcept { return channels_->bytes(); }
-  std::uint64_t scratch_bytes() const noexcept { return scratch_.bytes(); }
+  std::uint64_t scratch_bytes() const noexcept { return scratch_.held(); }
+  std::uint64_t program_bytes() const noexcept { return arena_.held() + control_.bytes(); }
   /// The buffer as kernels of the GPU see it. Throws invalid_argument, naming it, if they do not
   /// reach so many bytes of it, or it lies on another GPU.
   Reached reach(const void* buffer, std::uint64_t bytes, const char* name) const;
@@ -69,7 +71,7 @@ class GpuSide {
       DeviceAddress to, from;
       std::uint64_t bytes;
     };
-    Flight(Driver& driver, int device) : calls(driver, device) {}
+    explicit Flight(gpu::DeviceArena& arena) : calls(arena) {}
     std::vector<Operation> operations;
     std::vector<Copy> copies;
     gpu::FusedLaunch calls;
@@ -104,6 +106,7 @@ class GpuSide {
   const int device_;
   std::unique_ptr<GpuChannels> channels_;
   gpu::ControlPage control_;
+  gpu::DeviceArena arena_;
   gpu::DeviceScratch scratch_;
   PlanTable plans_;
   std::mutex mutex_;

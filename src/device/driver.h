@@ -65,6 +65,8 @@ class DeviceMemory {
   virtual ~DeviceMemory() = default;
   virtual DeviceAddress address() const noexcept = 0;
   virtual std::uint64_t bytes() const noexcept = 0;
+  /// What it takes of the device: whole pages.
+  virtual std::uint64_t held() const noexcept = 0;
   /// Has kernels of another device reach it. Throws `Error`: invalid_usage unless
   /// Driver::reaches().
   virtual void allow(int device) = 0;

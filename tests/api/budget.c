@@ -14,7 +14,8 @@ enum { page = 4096, kib = 1024, mib = 1024 * kib };
 static khoroStatistics_t ask(khoroComm_t comm) {
   const khoroStatistics_t statistics = statistics_of(comm);
   CHECK(statistics.bytesHeld == statistics.recordBytes + statistics.channelBytes +
-                                    statistics.partialBytes + statistics.keptBytes);
+                                    statistics.partialBytes + statistics.keptBytes +
+                                    statistics.programBytes);
   return statistics;
 }
 

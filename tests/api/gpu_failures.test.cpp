@@ -394,6 +394,54 @@ TEST_CASE("communicators take turns on GPUs that have no room for all", "[gpu]")
   }));
 }
 
+namespace {
+
+/// What is left of a virtual GPU.
+std::uint64_t bytes_left(int device) {
+  std::uint64_t left = 0;
+  for (std::uint64_t step = std::uint64_t{1} << 34; step >= 4096; step /= 2) {
+    void* memory = nullptr;
+    if (khoroDeviceAlloc(&memory, left + step, khoroMemoryVirtual, device) != khoroSuccess)
+      continue;
+    left += step;
+    succeed(khoroDeviceFree(memory), "free");
+  }
+  return left;
+}
+
+}  // namespace
+
+TEST_CASE("what a communicator holds of a GPU is what the GPU has less of", "[gpu]") {
+  const ScopedEnvironment gpus("KHORO_VIRTUAL_GPUS", "2");
+  CHECK(on_ranks(Living::threads, 2, on_gpus, [](khoroComm_t comm, int rank) {
+    constexpr std::size_t most = 1 << 20;
+    const Floats floats(comm, most);
+    const auto held = [&] {
+      khoroStatistics_t now = KHORO_STATISTICS_INITIALIZER;
+      succeed(khoroCommQuery(comm, &now), "statistics");
+      return now;
+    };
+    const khoroStatistics_t before = held();
+    const std::uint64_t left = bytes_left(rank);
+    for (std::size_t count = 1; count <= most; count *= 8)
+      succeed(khoroAllReduce(floats.in, floats.out, count, khoroFloat32, khoroSum, comm, nullptr),
+              "sum");
+    for (int calls : {1, 200}) {
+      succeed(khoroGroupStart(), "group");
+      for (int i = 0; i < calls; ++i) {
+        succeed(khoroAlltoAll(floats.in, floats.out, 10, khoroFloat32, comm, nullptr), "alltoall");
+        succeed(khoroSend(floats.in, 10, khoroFloat32, 1 - rank, comm, nullptr), "send");
+        succeed(khoroRecv(floats.out, 10, khoroFloat32, 1 - rank, comm, nullptr), "receive");
+      }
+      succeed(khoroGroupEnd(), "group");
+    }
+    const khoroStatistics_t after = held();
+    expect(after.programBytes > before.programBytes, "programs");
+    expect(after.channelBytes > before.channelBytes, "channels");
+    expect(after.bytesHeld - before.bytesHeld == left - bytes_left(rank), "another number");
+  }));
+}
+
 TEST_CASE("communicators split off on GPUs stay there, and go on without their parent", "[gpu]") {
   const ScopedEnvironment gpus("KHORO_VIRTUAL_GPUS", "4");
   CHECK(on_ranks(Living::processes, 4, on_gpus, [](khoroComm_t comm, int rank) {

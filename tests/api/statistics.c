@@ -71,8 +71,19 @@ static void asked_during_calls(khoroComm_t comm, int rank, int ranks) {
 
 static void bad_arguments_are_refused(khoroComm_t comm, int rank, int ranks) {
   khoroStatistics_t good = KHORO_STATISTICS_INITIALIZER, bad = {0};
+  const size_t older_sizes[] = {offsetof(khoroStatistics_t, stripes),
+                                offsetof(khoroStatistics_t, recordBytes),
+                                offsetof(khoroStatistics_t, programBytes)};
   (void)rank, (void)ranks;
   CHECK_REFUSED(khoroInvalidArgument, "statistics is NULL", khoroCommQuery(comm, NULL));
+  for (size_t i = 0; i < sizeof older_sizes / sizeof *older_sizes; ++i) {
+    khoroStatistics_t older;
+    memset(&older, 7, sizeof older);
+    older.size = older_sizes[i];
+    OK(khoroCommQuery(comm, &older));
+    CHECK(older.bytesSent == 0);
+    for (size_t k = older.size; k < sizeof older; ++k) CHECK(((unsigned char*)&older)[k] == 7);
+  }
   CHECK_REFUSED(khoroInvalidArgument, "the size of statistics is 0", khoroCommQuery(comm, &bad));
   CHECK_REFUSED(khoroInvalidArgument, "the communicator is NULL", khoroCommQuery(NULL, &good));
 }

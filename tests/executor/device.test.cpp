@@ -95,11 +95,12 @@ TEST_CASE("calls are queued on a stream before the ones before have ended", "[ex
   struct Rank {
     test::DeviceNetworkEnds ends;
     gpu::ControlPage control;
+    gpu::DeviceArena arena;
     gpu::DeviceScratch scratch;
     std::unique_ptr<DeviceMemory> values;
-    gpu::FusedLaunch calls;
-    std::unique_ptr<gpu::DeviceExecution> execution;
-    std::unique_ptr<DeviceStream> stream;
+    gpu::FusedLaunch calls{arena};
+    std::unique_ptr<gpu::DeviceExecution> execution = nullptr;
+    std::unique_ptr<DeviceStream> stream = nullptr;
   };
   std::vector<std::unique_ptr<Rank>> ranks;
   const std::vector<std::uint64_t> ones(count, 1);
@@ -107,16 +108,11 @@ TEST_CASE("calls are queued on a stream before the ones before have ended", "[ex
   call.count = count;
   call.dtype = Dtype::u64;
   for (int i = 0; i < 3; ++i) {
-    auto& rank = *ranks.emplace_back(new Rank{{network, i},
-                                              {*driver, i},
-                                              {*driver, i},
-                                              driver->allocate(i, count * 8),
-                                              {*driver, i},
-                                              {},
-                                              {}});
+    auto& rank = *ranks.emplace_back(new Rank{
+        {network, i}, {*driver, i}, {*driver, i}, {*driver, i}, driver->allocate(i, count * 8)});
     rank.execution = std::make_unique<gpu::DeviceExecution>(
         flatten(plan, i), plan.collective,
-        gpu::DeviceSeat{*driver, i, rank.ends, rank.control, rank.scratch});
+        gpu::DeviceSeat{*driver, i, rank.arena, rank.ends, rank.control, rank.scratch});
     rank.stream = driver->make_stream(i);
     rank.stream->copy(rank.values->address(), reinterpret_cast<std::uintptr_t>(ones.data()),
                       count * 8);

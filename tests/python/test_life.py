@@ -282,7 +282,7 @@ def test_statistics():
         now = comm.statistics()
         assert now.collectives == 1 and now.transports == "shm" and now.held > 0
         assert now.held == (now.held_records + now.held_channels + now.held_partials
-                            + now.held_messages)
+                            + now.held_messages + now.held_programs)
     on_threads(2, body)
 
 

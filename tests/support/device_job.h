@@ -91,7 +91,7 @@ class DeviceJob {
       auto& made = *ranks_.emplace_back(std::make_unique<Rank>(network_, rank, driver, device));
       made.execution = std::make_unique<gpu::DeviceExecution>(
           flatten(plan, rank), plan.collective,
-          gpu::DeviceSeat{driver, device, made.ends, made.control, made.scratch});
+          gpu::DeviceSeat{driver, device, made.arena, made.ends, made.control, made.scratch});
       made.stream = driver.make_stream(device);
     }
   }
@@ -138,11 +138,13 @@ class DeviceJob {
         : device(on),
           ends(network, rank),
           control(driver, on),
+          arena(driver, on),
           scratch(driver, on),
-          calls(driver, on) {}
+          calls(arena) {}
     int device;
     DeviceNetworkEnds ends;
     gpu::ControlPage control;
+    gpu::DeviceArena arena;
     gpu::DeviceScratch scratch;
     std::unique_ptr<gpu::DeviceExecution> execution;
     gpu::FusedLaunch calls;

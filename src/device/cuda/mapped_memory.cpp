@@ -76,6 +76,7 @@ class MappedMemory final : public DeviceMemory {
 
   DeviceAddress address() const noexcept override { return parts_.address; }
   std::uint64_t bytes() const noexcept override { return bytes_; }
+  std::uint64_t held() const noexcept override { return parts_.size; }
 
   void allow(int device) override {
     Gpu& user = gpus_.at(device);

@@ -10,14 +10,17 @@ namespace {
 static_assert(sizeof(CUipcMemHandle) == sizeof(MemoryHandle::words));
 
 // The name is of the whole page, so nothing else may be in it.
-constexpr std::uint64_t page = 2 << 20;
+std::uint64_t to_pages(std::uint64_t bytes) {
+  constexpr std::uint64_t page = 2 << 20;
+  return (bytes + page - 1) / page * page;
+}
 
 class NamedMemory final : public DeviceMemory {
  public:
   NamedMemory(Gpus& gpus, Gpu& gpu, std::uint64_t bytes) : gpus_(gpus), gpu_(gpu), bytes_(bytes) {
     const Current current(gpu);
-    api_.check(api_.cuMemAlloc(&address_, (bytes + page - 1) / page * page),
-               "allocate {} bytes on GPU {}", bytes, gpu.number());
+    api_.check(api_.cuMemAlloc(&address_, to_pages(bytes)), "allocate {} bytes on GPU {}", bytes,
+               gpu.number());
   }
   ~NamedMemory() override {
     end_quietly(gpu_, [&] {
@@ -26,6 +29,7 @@ class NamedMemory final : public DeviceMemory {
   }
   DeviceAddress address() const noexcept override { return address_; }
   std::uint64_t bytes() const noexcept override { return bytes_; }
+  std::uint64_t held() const noexcept override { return to_pages(bytes_); }
 
   void allow(int device) override {
     Gpu& user = gpus_.at(device);
@@ -77,6 +81,7 @@ class OpenedMemory final : public DeviceMemory {
   }
   DeviceAddress address() const noexcept override { return address_; }
   std::uint64_t bytes() const noexcept override { return handle_.bytes; }
+  std::uint64_t held() const noexcept override { return to_pages(handle_.bytes); }
   void allow(int device) override {
     if (device != gpu_.number())
       throw Error(Code::invalid_usage,

@@ -80,6 +80,7 @@ class Memory : public DeviceMemory {
 
   DeviceAddress address() const noexcept override { return guard_.address(); }
   std::uint64_t bytes() const noexcept override { return bytes_; }
+  std::uint64_t held() const noexcept override { return to_pages(bytes_); }
 
   void allow(int device) override {
     if (!memories_.machine().reach[memories_.place_of(device)][memories_.place_of(owner_)])

@@ -61,6 +61,8 @@ Report ControlPage::report() const noexcept {
           khoro::observe(here_->report.peer)};
 }
 
+std::uint64_t ControlPage::bytes() const noexcept { return page_bytes(); }
+
 std::byte* DeviceScratch::at_least(std::uint64_t bytes) {
   if (bytes == 0) return nullptr;
   if (memory_.empty() || memory_.back()->bytes() < bytes) {
@@ -70,7 +72,7 @@ std::byte* DeviceScratch::at_least(std::uint64_t bytes) {
     std::unique_ptr<DeviceMemory> more = driver_.allocate(device_, std::max(bytes, 2 * last));
     if (shared_) more->allow_all();
     const Reached reached = driver_.reach(device_, more->address());
-    bytes_.fetch_add(more->bytes(), std::memory_order_relaxed);
+    held_.fetch_add(more->held(), std::memory_order_relaxed);
     memory_.push_back(std::move(more));
     reached_ = reached;
   }
@@ -83,8 +85,7 @@ DeviceExecution::DeviceExecution(Image image, const Collective& collective, cons
       seat_(seat),
       layout_(image_, collective),
       kernel_(&seat.driver.kernel(seat.device, kernel_image(), kernel_name)) {
-  memory_ = seat.driver.allocate(seat.device, layout_.bytes());
-  there_ = at<std::byte>(seat.driver.in_kernels(seat.device, memory_->address()));
+  memory_ = seat.arena.take(layout_.bytes());
   write();
 }
 
@@ -94,9 +95,9 @@ void DeviceExecution::write() {
     ends.push_back(port.sends ? seat_.ends.sender(port.peer, port.index)
                               : seat_.ends.receiver(port.peer, port.index));
   std::vector<std::byte> copy(layout_.bytes());
-  program_ = layout_.write(copy, there_, ends);
+  program_ = layout_.write(copy, memory_.in_kernels, ends);
   const std::unique_ptr<DeviceStream> stream = seat_.driver.make_stream(seat_.device);
-  stream->copy(memory_->address(), address_of(copy.data()), copy.size());
+  stream->copy(memory_.address, address_of(copy.data()), copy.size());
   stream->synchronize();
 }
 
@@ -133,7 +134,7 @@ std::optional<Call> DeviceExecution::prepare(const CallArguments& call, BlockTab
     const bool in_place = BufferBytes::of(collective_, call).overlap(call.buffers);
     memory.direct = {devices, seat_.direct_bytes, in_place ? stage_lends_in_place : stage_lends};
   }
-  memory.weights = layout_.weights(there_);
+  memory.weights = layout_.weights(memory_.in_kernels);
   memory.stop = seat_.control.stop_in_kernels();
   memory.report = seat_.control.report_in_kernels();
   Call asked = make_call(program_, shape, call, seat_.partials, memory);
@@ -186,8 +187,14 @@ std::uint64_t FusedLaunch::bytes() const noexcept {
   return tables + calls == 0 ? 0 : rest_offset + tables + calls * sizeof(Call);
 }
 
+void FusedLaunch::allocate() {
+  // Twice as much, so that all that was grown out of is less than what is used.
+  if (bytes() > memory_.bytes) memory_ = arena_.take(2 * bytes());
+}
+
 void FusedLaunch::copy_rest(Calls& calls, DeviceStream& stream) {
-  std::byte* const there = memory_.at_least(bytes());
+  allocate();
+  std::byte* const there = memory_.in_kernels;
   rest_.assign(rest_offset, std::byte{0});  // no block has arrived
   calls.arrivals = reinterpret_cast<std::uint32_t*>(there);
   for (InTurn& each : in_turn_) {
@@ -212,7 +219,7 @@ void FusedLaunch::copy_rest(Calls& calls, DeviceStream& stream) {
     }
     ++block;
   }
-  stream.copy(memory_.address(), address_of(rest_.data()), rest_.size());
+  stream.copy(memory_.address, address_of(rest_.data()), rest_.size());
 }
 
 void FusedLaunch::launch(DeviceStream& stream) {

@@ -10,6 +10,7 @@
 #include "device/driver.h"
 #include "executor/execution.h"
 #include "executor/gpu/block_table.h"
+#include "executor/gpu/device_arena.h"
 #include "executor/gpu/program.h"
 
 namespace khoro::gpu {
@@ -27,6 +28,8 @@ class ControlPage {
   /// Has all kernels of the rank end soon, those that are queued too.
   void stop() noexcept;
   Report report() const noexcept;
+  /// Of host memory.
+  std::uint64_t bytes() const noexcept;
 
   std::uint32_t* stop_in_kernels() const noexcept { return &there_->stop; }
   Report* report_in_kernels() const noexcept { return &there_->report; }
@@ -41,22 +44,20 @@ class ControlPage {
   std::unique_ptr<PinnedMemory> pinned_;
 };
 
-/// Memory of a device that calls use while they run: those that share it run one after the other.
-/// Thread-compatible.
+/// Memory of a device for partial results, shared by the programs of a communicator: their calls
+/// run one after the other on the device. Thread-compatible.
 class DeviceScratch {
  public:
   /// `shared`: kernels of all devices that can are to reach it.
   DeviceScratch(Driver& driver, int device, bool shared = false) noexcept
       : driver_(driver), device_(device), shared_(shared) {}
-  /// All that is held. Any thread.
-  std::uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
+  /// What it takes of the device. Any thread.
+  std::uint64_t held() const noexcept { return held_.load(std::memory_order_relaxed); }
   /// So many bytes at least, as kernels see them. What was there before stays until this is
   /// destroyed, for calls that are queued. Throws `Error`.
   std::byte* at_least(std::uint64_t bytes);
   /// Who reaches it.
   DeviceSet devices() const noexcept { return reached_.devices; }
-  /// Where that is for streams. Precondition: it was some bytes.
-  DeviceAddress address() const noexcept { return memory_.back()->address(); }
 
  private:
   Driver& driver_;
@@ -64,7 +65,7 @@ class DeviceScratch {
   bool shared_;
   Reached reached_;                                    // the one in use
   std::vector<std::unique_ptr<DeviceMemory>> memory_;  // the last one is in use
-  std::atomic<std::uint64_t> bytes_{0};
+  std::atomic<std::uint64_t> held_{0};
 };
 
 /// The ends of a rank's channels, as kernels of its device find them. They live as long as the
@@ -81,9 +82,10 @@ class DeviceEnds {
 struct DeviceSeat {
   Driver& driver;
   int device = 0;
+  DeviceArena& arena;  // for programs
   DeviceEnds& ends;
   ControlPage& control;
-  DeviceScratch& scratch;  // for partial results
+  DeviceScratch& scratch;
   Partials partials = Partials::dtype;
   /// A call of count 0 passes empty messages.
   bool passes_empty = false;
@@ -127,8 +129,7 @@ class DeviceExecution {
   const Collective collective_;
   DeviceSeat seat_;
   ProgramLayout layout_;
-  std::unique_ptr<DeviceMemory> memory_;
-  std::byte* there_ = nullptr;
+  DeviceArena::Piece memory_;
   Program program_;
   const Kernel* kernel_ = nullptr;
 };
@@ -138,14 +139,15 @@ class DeviceExecution {
 /// other. Used again after clear(), once what it has launched has ended. Thread-compatible.
 class FusedLaunch {
  public:
-  FusedLaunch(Driver& driver, int device) noexcept : memory_(driver, device) {}
+  /// What the calls need beside scratch is taken from the arena.
+  explicit FusedLaunch(DeviceArena& arena) noexcept : arena_(arena) {}
 
   /// They throw `Error`: invalid_argument for memory that the device does not reach, invalid_usage
   /// for a call that no kernel can run. They may block until a program has more scratch.
   void add_in_turn(DeviceExecution& program, const CallArguments& call);
   void add_beside(DeviceExecution& program, const CallArguments& call);
-  /// Gets the memory that the calls need beside scratch; it may block. Throws `Error`.
-  void allocate() { memory_.at_least(bytes()); }
+  /// Gets that; it may block. Throws `Error`.
+  void allocate();
   /// What it asks of the device, of no blocks if there is nothing to do.
   Launch shape() const noexcept;
   /// Queues them all. The buffers are the device's until the stream has done it. Launches of a rank
@@ -175,7 +177,8 @@ class FusedLaunch {
   const Kernel* kernel_ = nullptr;
   std::uint32_t block_bytes_ = 0;
   std::vector<std::byte> rest_;  // as it lies on the device
-  DeviceScratch memory_;
+  DeviceArena& arena_;
+  DeviceArena::Piece memory_;
 };
 
 }  // namespace khoro::gpu

@@ -64,7 +64,7 @@ CudaIpc::~CudaIpc() {
   shared().memories.erase(number_);
 }
 
-std::uint64_t CudaIpc::bytes() const noexcept { return own_->bytes(); }
+std::uint64_t CudaIpc::bytes() const noexcept { return own_->held(); }
 
 GpuCard CudaIpc::card() const {
   GpuCard card;
