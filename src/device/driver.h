@@ -124,8 +124,6 @@ class DeviceEvent {
   virtual bool complete() const = 0;
   /// Blocks until then.
   virtual void synchronize() const = 0;
-  /// Seconds from `earlier`, both recorded, of the same device and complete.
-  virtual double seconds_since(const DeviceEvent& earlier) const = 0;
 };
 
 /// Work of one device that is done in order, while the host goes on. All functions but the last two

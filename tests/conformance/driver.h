@@ -6,14 +6,12 @@
 
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <cstring>
 #include <functional>
 #include <future>
 #include <limits>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/error.h"
@@ -186,15 +184,10 @@ inline void check_asynchrony(Driver& driver) {
   CHECK(!done);
   CHECK(before->complete());
   CHECK(other->idle());
-  CHECK(code_of_call([&] { (void)after->seconds_since(*before); }) != Code::success);
-  std::this_thread::sleep_for(std::chrono::milliseconds(2));
   gate.open();
   after->synchronize();
   CHECK(done);
   CHECK(after->complete());
-  CHECK(after->seconds_since(*before) >= 0.001);
-  CHECK(after->seconds_since(*before) < 60);
-  CHECK(after->seconds_since(*after) == 0);
   stream->synchronize();
   CHECK(stream->idle());
 }

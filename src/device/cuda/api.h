@@ -14,28 +14,28 @@
 namespace khoro::cuda_driver {
 
 /// What is used of CUDA's driver. The toolkit's header gives the types, and the versions of names.
-#define KHORO_CUDA_CALLS(each)                                                                    \
-  each(cuInit) each(cuDriverGetVersion) each(cuGetErrorName) each(cuGetErrorString) each(         \
-      cuDeviceGet) each(cuDeviceGetCount) each(cuDeviceGetName) each(cuDeviceGetPCIBusId)         \
-      each(cuDeviceTotalMem) each(cuDeviceGetAttribute) each(cuDeviceCanAccessPeer) each(         \
-          cuDevicePrimaryCtxRetain) each(cuDevicePrimaryCtxRelease) each(cuCtxPushCurrent)        \
-          each(cuCtxPopCurrent) each(cuCtxEnablePeerAccess) each(cuMemGetAllocationGranularity)   \
-              each(cuMemCreate) each(cuMemRelease) each(cuMemAddressReserve) each(                \
-                  cuMemAddressFree) each(cuMemMap) each(cuMemUnmap) each(cuMemSetAccess)          \
-                  each(cuMemExportToShareableHandle) each(cuMemImportFromShareableHandle) each(   \
-                      cuMemGetAllocationPropertiesFromHandle) each(cuMemAlloc) each(cuMemFree)    \
-                      each(cuIpcGetMemHandle) each(cuIpcOpenMemHandle) each(                      \
-                          cuIpcCloseMemHandle) each(cuMemHostRegister) each(cuMemHostUnregister)  \
-                          each(cuPointerGetAttribute) each(cuPointerGetAttributes) each(          \
-                              cuStreamCreate) each(cuStreamDestroy) each(cuStreamQuery)           \
-                              each(cuStreamSynchronize) each(cuStreamGetCtx) each(                \
-                                  cuStreamWaitEvent) each(cuMemcpyAsync) each(cuMemsetD8Async)    \
-                                  each(cuLaunchKernel) each(cuLaunchHostFunc) each(cuEventCreate) \
-                                      each(cuEventDestroy) each(cuEventRecord) each(cuEventQuery) \
-                                          each(cuEventSynchronize) each(cuEventElapsedTime)       \
-                                              each(cuModuleLoadData) each(cuModuleUnload) each(   \
-                                                  cuModuleGetFunction) each(cuFuncGetAttribute)   \
-                                                  each(cuFuncSetAttribute) each(                  \
+#define KHORO_CUDA_CALLS(each)                                                                     \
+  each(cuInit) each(cuDriverGetVersion) each(cuGetErrorName) each(cuGetErrorString) each(          \
+      cuDeviceGet) each(cuDeviceGetCount) each(cuDeviceGetName) each(cuDeviceGetPCIBusId)          \
+      each(cuDeviceTotalMem) each(cuDeviceGetAttribute) each(cuDeviceCanAccessPeer) each(          \
+          cuDevicePrimaryCtxRetain) each(cuDevicePrimaryCtxRelease) each(cuCtxPushCurrent)         \
+          each(cuCtxPopCurrent) each(cuCtxEnablePeerAccess) each(cuMemGetAllocationGranularity)    \
+              each(cuMemCreate) each(cuMemRelease) each(cuMemAddressReserve) each(                 \
+                  cuMemAddressFree) each(cuMemMap) each(cuMemUnmap) each(cuMemSetAccess)           \
+                  each(cuMemExportToShareableHandle) each(cuMemImportFromShareableHandle) each(    \
+                      cuMemGetAllocationPropertiesFromHandle) each(cuMemAlloc) each(cuMemFree)     \
+                      each(cuIpcGetMemHandle) each(cuIpcOpenMemHandle) each(                       \
+                          cuIpcCloseMemHandle) each(cuMemHostRegister) each(cuMemHostUnregister)   \
+                          each(cuPointerGetAttribute) each(cuPointerGetAttributes) each(           \
+                              cuStreamCreate) each(cuStreamDestroy) each(cuStreamQuery)            \
+                              each(cuStreamSynchronize) each(cuStreamGetCtx) each(                 \
+                                  cuStreamWaitEvent) each(cuMemcpyAsync) each(cuMemsetD8Async)     \
+                                  each(cuLaunchKernel) each(cuLaunchHostFunc) each(cuEventCreate)  \
+                                      each(cuEventDestroy) each(cuEventRecord) each(cuEventQuery)  \
+                                          each(cuEventSynchronize) each(cuModuleLoadData)          \
+                                              each(cuModuleUnload) each(cuModuleGetFunction) each( \
+                                                  cuFuncGetAttribute) each(cuFuncSetAttribute)     \
+                                                  each(                                            \
                                                       cuOccupancyMaxActiveBlocksPerMultiprocessor)
 
 /// CUDA's driver, found when the process runs. Kept for as long as the process lives: threads of it

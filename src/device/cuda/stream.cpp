@@ -30,7 +30,7 @@ struct HostCall {
 
 Event::Event(Gpu& gpu) : gpu_(gpu), api_(gpu.api()) {
   const Current current(gpu);
-  api_.check(api_.cuEventCreate(&event_, CU_EVENT_DEFAULT), "make an event of GPU {}",
+  api_.check(api_.cuEventCreate(&event_, CU_EVENT_DISABLE_TIMING), "make an event of GPU {}",
              gpu.number());
 }
 
@@ -51,14 +51,6 @@ bool Event::complete() const {
 void Event::synchronize() const {
   const Current current(gpu_);
   api_.check(api_.cuEventSynchronize(event_), "wait for an event of GPU {}", gpu_.number());
-}
-
-double Event::seconds_since(const DeviceEvent& earlier) const {
-  const Current current(gpu_);
-  float milliseconds = 0;
-  api_.check(api_.cuEventElapsedTime(&milliseconds, cuda_event(earlier).event_, event_),
-             "tell the time between events of GPU {}", gpu_.number());
-  return milliseconds * 1e-3;
 }
 
 std::unique_ptr<Stream> Stream::borrow(Gpu& gpu, CUstream stream) {

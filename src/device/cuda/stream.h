@@ -15,7 +15,6 @@ class Event final : public DeviceEvent {
   ~Event() override;
   bool complete() const override;
   void synchronize() const override;
-  double seconds_since(const DeviceEvent& earlier) const override;
   CUevent native() const noexcept { return event_; }
 
  private:

@@ -87,7 +87,7 @@ class VirtualDriver final : public Driver {
   std::unique_ptr<DeviceEvent> make_event(int device) override {
     at(device);
     shortage_.take(device, "an event");
-    return std::make_unique<Event>(device);
+    return std::make_unique<Event>();
   }
 
   const Kernel& kernel(int device, const KernelImage& image, std::string_view name) override {

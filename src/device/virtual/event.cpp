@@ -15,7 +15,6 @@ void Point::reach(std::uint64_t record, const StreamFailure& failure) noexcept {
   const std::lock_guard lock(mutex_);
   if (record < reached_) return;  // another stream has come to a later one
   reached_ = record;
-  time_ = std::chrono::steady_clock::now();
   failed_ = failed;
   progress_.notify_all();
 }
@@ -38,20 +37,6 @@ void Point::await(std::uint64_t record) const {
     progress_.wait(lock, [&] { return reached_ >= record; });
   }
   (void)reached(record);
-}
-
-std::chrono::steady_clock::time_point Point::time() const noexcept {
-  const std::lock_guard lock(mutex_);
-  return time_;
-}
-
-double Event::seconds_since(const DeviceEvent& earlier) const {
-  const Event& from = virtual_event(earlier);
-  const bool both = point_->last() > 0 && from.point_->last() > 0 && complete() && from.complete();
-  if (!both || device_ != from.device_)
-    throw Error(Code::invalid_usage,
-                "the time between events that are not both recorded, complete and of one device");
-  return std::chrono::duration<double>(point_->time() - from.point_->time()).count();
 }
 
 const Event& virtual_event(const DeviceEvent& event) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -23,31 +22,25 @@ class Point {
   /// Throws unhandled_device_error if the stream that came to it had failed, and so does await().
   bool reached(std::uint64_t record) const;
   void await(std::uint64_t record) const;
-  std::chrono::steady_clock::time_point time() const noexcept;
 
  private:
   mutable std::mutex mutex_;
   mutable std::condition_variable progress_;
   std::uint64_t recorded_ = 0;
   std::uint64_t reached_ = 0;
-  std::chrono::steady_clock::time_point time_;
   bool failed_ = false;
 };
 
 class Event final : public DeviceEvent {
  public:
-  explicit Event(int device) : device_(device), point_(std::make_shared<Point>()) {}
-
   bool complete() const override { return point_->reached(point_->last()); }
   void synchronize() const override { point_->await(point_->last()); }
-  double seconds_since(const DeviceEvent& earlier) const override;
 
   /// Shared with what streams have been told to do.
   const std::shared_ptr<Point>& point() const noexcept { return point_; }
 
  private:
-  int device_;
-  std::shared_ptr<Point> point_;
+  std::shared_ptr<Point> point_ = std::make_shared<Point>();
 };
 
 /// Throws invalid_argument if it is not of a virtual GPU.

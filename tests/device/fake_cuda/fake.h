@@ -34,7 +34,6 @@ struct EventMark {
   std::condition_variable progress;
   std::uint64_t recorded = 0;
   std::uint64_t reached = 0;
-  double seconds = 0;
 };
 struct CUevent_st {
   // With what streams have been told to do: an event may end before that is done.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <string_view>
 
@@ -71,10 +70,6 @@ CUresult enter(CUstream* stream) {
   }
   if (state().streams.count(*stream) == 0) return CUDA_ERROR_INVALID_HANDLE;
   return (*stream)->context == context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
-}
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 bool complete(const EventMark& mark) { return mark.reached >= mark.recorded; }
@@ -163,7 +158,6 @@ CUresult cuEventRecord(CUevent event, CUstream stream) {
   stream->push([kept = event->mark, record = ++mark.recorded] {
     const std::lock_guard reaching(kept->mutex);
     kept->reached = std::max(kept->reached, record);
-    kept->seconds = now();
     kept->progress.notify_all();
   });
   return CUDA_SUCCESS;
@@ -191,17 +185,6 @@ CUresult cuEventSynchronize(CUevent event) {
   EventMark& mark = *event->mark;
   std::unique_lock lock(mark.mutex);
   mark.progress.wait(lock, [&] { return complete(mark); });
-  return CUDA_SUCCESS;
-}
-
-CUresult cuEventElapsedTime(float* milliseconds, CUevent from, CUevent to) {
-  if (const CUresult result = fake_cuda::enter(); result != CUDA_SUCCESS) return result;
-  for (const CUevent event : {from, to}) {
-    const std::lock_guard lock(event->mark->mutex);
-    if (event->mark->recorded == 0) return CUDA_ERROR_INVALID_HANDLE;
-    if (!complete(*event->mark)) return CUDA_ERROR_NOT_READY;
-  }
-  *milliseconds = static_cast<float>(1e3 * (to->mark->seconds - from->mark->seconds));
   return CUDA_SUCCESS;
 }
 
