@@ -88,6 +88,11 @@ constexpr SettingRow table[] = {
      "Messages between GPUs of one process of so many bytes or more are read where they lie, or "
      "written where they are to be, if the other's GPU reaches the buffers; 0 copies all of them.",
      &S::direct_bytes},
+    {"KHORO_GPU_STRANDS", integer, "0", "0..32", Scope::job,
+     "Parts of a long call that blocks of a GPU do side by side at most, each over channels of its "
+     "own; 0 is 16, and 1 on virtual GPUs, whose blocks share few cores. Fewer where there is no "
+     "room for the channels.",
+     &S::gpu_strands},
     {"KHORO_TRACE", text, "", "", Scope::process,
      "A file to which the ranks write when each call began and ended, and who waited for whom, for "
      "chrome://tracing and Perfetto; empty writes none.",

@@ -62,6 +62,7 @@ struct Settings {
   std::string peer_access;
   std::int64_t flagged_bytes;
   std::int64_t direct_bytes;
+  std::int64_t gpu_strands;
   std::string trace;
   std::int64_t virtual_gpus;
   std::string topology_file;

@@ -16,9 +16,22 @@
 namespace khoro {
 namespace {
 
-/// From one rank to another: for the lanes of plans, and one for messages.
+/// From one rank to another: those of plans, of which the first have strands, and one for messages.
 constexpr int lanes_with_room = 4;
-constexpr int channels_with_room = lanes_with_room + 1;
+constexpr int lanes_with_strands = 2;
+
+constexpr int channels_of(int strands) noexcept {
+  return lanes_with_room + (strands - 1) * lanes_with_strands + 1;
+}
+
+gpu::Layout widest_layout_of(const Settings& settings) {
+  gpu::Layout layout;
+  layout.slots = static_cast<std::uint32_t>(settings.slots);
+  layout.slot_bytes = static_cast<std::uint32_t>(settings.slot_bytes);
+  layout.flagged_bytes =
+      std::min(static_cast<std::uint32_t>(settings.flagged_bytes), layout.slot_bytes);
+  return layout;
+}
 
 std::vector<std::span<std::byte>> places_in(const std::vector<GpuArea>& areas) {
   std::vector<std::span<std::byte>> all;
@@ -38,18 +51,25 @@ std::atomic<std::uint32_t>& GpuArea::reaches(int rank) const noexcept {
 }
 
 gpu::Layout gpu_layout_of(const Settings& settings, int ranks) {
-  gpu::Layout layout;
-  layout.slots = static_cast<std::uint32_t>(settings.slots);
-  layout.slot_bytes = static_cast<std::uint32_t>(settings.slot_bytes);
-  layout.flagged_bytes =
-      std::min(static_cast<std::uint32_t>(settings.flagged_bytes), layout.slot_bytes);
+  gpu::Layout layout = widest_layout_of(settings);
+  const int strands = gpu_strands_of(settings, ranks);
   fit_slots(layout.slot_bytes, settings, ranks, "GPUs",
-            [&] { return gpu_places_of(layout, ranks).bytes(); });
+            [&] { return gpu_places_of(layout, ranks, strands).bytes(); });
   return layout;
 }
 
-GpuPlaces gpu_places_of(const gpu::Layout& layout, int ranks) noexcept {
-  return {ranks, channels_with_room, GpuPlaces::to_page(layout.receiver_bytes()),
+int gpu_strands_of(const Settings& settings, int ranks) {
+  const gpu::Layout layout = widest_layout_of(settings);
+  auto strands = static_cast<int>(settings.gpu_strands);
+  if (strands == 0) strands = settings.memory == "virtual" ? 1 : 16;
+  while (strands > 1 && gpu_places_of(layout, ranks, strands).bytes() >
+                            static_cast<std::uint64_t>(settings.buffer_bytes))
+    --strands;
+  return strands;
+}
+
+GpuPlaces gpu_places_of(const gpu::Layout& layout, int ranks, int strands) noexcept {
+  return {ranks, channels_of(strands), GpuPlaces::to_page(layout.receiver_bytes()),
           GpuPlaces::to_page(layout.sender_bytes())};
 }
 
@@ -95,8 +115,14 @@ void GpuChannels::log_transports() const {
   }
 }
 
-int GpuChannels::channel_of(std::uint8_t index) const {
-  if (index == plain_messages) return lanes_with_room;
+std::uint32_t GpuChannels::strands(std::uint8_t index) const noexcept {
+  return index < lanes_with_strands ? static_cast<std::uint32_t>(parts_.strands) : 1;
+}
+
+int GpuChannels::channel_of(std::uint8_t index, std::uint32_t strand) const {
+  if (index == plain_messages) return channels_of(parts_.strands) - 1;
+  if (strand > 0)
+    return lanes_with_room + static_cast<int>(strand - 1) * lanes_with_strands + index;
   if (index < lanes_with_room) return index;
   throw Error(
       Code::invalid_usage,
@@ -116,11 +142,10 @@ void GpuChannels::count() noexcept {
   bytes_.store(parts_.ipc->bytes() + staging_.bytes() + ends, std::memory_order_relaxed);
 }
 
-gpu::End* GpuChannels::end(int peer, std::uint8_t index, bool sends) {
-  const auto known = ends_.find({peer, index, sends});
+gpu::End* GpuChannels::end(int peer, int channel, bool sends) {
+  const auto known = ends_.find({peer, channel, sends});
   if (known != ends_.end()) return known->second;
   const GpuPlaces& places = parts_.places;
-  const int channel = channel_of(index);
   const int receiver = sends ? peer : parts_.rank, sender = sends ? parts_.rank : peer;
   gpu::End end = gpu::end_at(
       parts_.layout, place(peer, receiver, places.receiver(sender, channel), places.receiver_bytes),
@@ -128,7 +153,7 @@ gpu::End* GpuChannels::end(int peer, std::uint8_t index, bool sends) {
   if (reaches(peer)) end.peer_device = only(parts_.ipc->device_beside(peer));
 
   constexpr std::uint64_t room = gpu::Layout::to_line(sizeof(gpu::End));
-  const auto most = 2 * static_cast<std::uint64_t>(places.ranks) * channels_with_room;
+  const auto most = 2 * static_cast<std::uint64_t>(places.ranks * places.channels);
   if (!ends_memory_) {
     ends_memory_ = parts_.driver->allocate(parts_.device, most * room);
     count();
@@ -138,7 +163,7 @@ gpu::End* GpuChannels::end(int peer, std::uint8_t index, bool sends) {
   stream->copy(at, reinterpret_cast<std::uintptr_t>(&end), sizeof end);
   stream->synchronize();
   auto* const there = reinterpret_cast<gpu::End*>(parts_.driver->in_kernels(parts_.device, at));
-  ends_.emplace(Name{peer, index, sends}, there);
+  ends_.emplace(Name{peer, channel, sends}, there);
   return there;
 }
 

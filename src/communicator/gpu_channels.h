@@ -48,7 +48,10 @@ class GpuArea {
 /// those of `ranks` ranks would else hold more than KHORO_BUFFER_BYTES. The same on all ranks.
 /// Throws invalid_argument if they cannot be so narrow.
 gpu::Layout gpu_layout_of(const Settings& settings, int ranks);
-GpuPlaces gpu_places_of(const gpu::Layout& layout, int ranks) noexcept;
+/// How many strands of programs there are channels for: as the settings say, but fewer where those
+/// would hold more than that.
+int gpu_strands_of(const Settings& settings, int ranks);
+GpuPlaces gpu_places_of(const gpu::Layout& layout, int ranks, int strands) noexcept;
 
 /// The ends of a rank's channels in memory of its GPU, by peer and index. Each is opened when it is
 /// first asked for, and kept. Two GPUs that reach each other's memory pass messages there, others
@@ -60,6 +63,7 @@ class GpuChannels final : public gpu::DeviceEnds {
     int device = 0;
     int rank = 0;
     gpu::Layout layout;
+    int strands = 1;
     GpuPlaces places;
     std::unique_ptr<CudaIpc> ipc;
     std::vector<GpuArea> areas;  // of all ranks, by rank; their memory is borrowed
@@ -67,8 +71,13 @@ class GpuChannels final : public gpu::DeviceEnds {
   explicit GpuChannels(Parts parts);
 
   const gpu::Layout& layout() const noexcept override { return parts_.layout; }
-  gpu::End* sender(int peer, std::uint8_t index) override { return end(peer, index, true); }
-  gpu::End* receiver(int peer, std::uint8_t index) override { return end(peer, index, false); }
+  std::uint32_t strands(std::uint8_t index) const noexcept override;
+  gpu::End* sender(int peer, std::uint8_t index, std::uint32_t strand) override {
+    return end(peer, channel_of(index, strand), true);
+  }
+  gpu::End* receiver(int peer, std::uint8_t index, std::uint32_t strand) override {
+    return end(peer, channel_of(index, strand), false);
+  }
 
   /// By which the rank and `peer` pass messages.
   std::string_view transport_to(int peer) const noexcept;
@@ -80,10 +89,10 @@ class GpuChannels final : public gpu::DeviceEnds {
   std::uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
 
  private:
-  using Name = std::tuple<int, std::uint8_t, bool>;
-  gpu::End* end(int peer, std::uint8_t index, bool sends);
+  using Name = std::tuple<int, int, bool>;
+  gpu::End* end(int peer, int channel, bool sends);
   std::byte* place(int peer, int of, std::uint64_t offset, std::uint64_t bytes);
-  int channel_of(std::uint8_t index) const;
+  int channel_of(std::uint8_t index, std::uint32_t strand) const;
   std::vector<int> peers_by(std::string_view transport) const;
   bool reaches(int peer) const noexcept;
 

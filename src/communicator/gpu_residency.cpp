@@ -73,15 +73,16 @@ std::vector<const GpuResidency::Member*> GpuResidency::others_of(const Member& m
   return others;
 }
 
-bool GpuResidency::fit(const std::vector<const Member*>& members, int blocks) const noexcept {
+int GpuResidency::blocks_of(const std::vector<const Member*>& members) noexcept {
+  int blocks = 0;
   for (const Member* each : members) blocks += each->widest_;
-  return blocks <= places_;
+  return blocks;
 }
 
-void GpuResidency::refuse(const Launch& launch, int ranks, int others) const {
+void GpuResidency::refuse(int blocks, int ranks, int others) const {
   throw Error(
       Code::invalid_usage,
-      fmt::format("{} blocks of {} on {}, which runs {} at once{}", launch.blocks,
+      fmt::format("{} blocks of {} on {}, which runs {} at once{}", blocks,
                   ranks > 1 ? fmt::format("each of {} ranks", ranks) : "the rank",
                   driver_.facts(device_).name, places_,
                   others == 0 ? ""
@@ -90,42 +91,48 @@ void GpuResidency::refuse(const Launch& launch, int ranks, int others) const {
                                             others)));
 }
 
-void GpuResidency::Member::share(const Launch& launch) {
+int GpuResidency::Member::share(int blocks, int least) {
   GpuResidency& all = *residency_;
   int& mine = all.shares_[communicator_].blocks;
-  const int blocks = std::max(mine, launch.blocks * ranks_);
   int widest = 0;  // of those that take turns
   for (const Member* each : all.alone_) widest = std::max(widest, each->widest_);
   const int others = all.shared() - mine + widest;
-  if (others + blocks > all.places_) all.refuse(launch, ranks_, others);
-  mine = blocks;
+  // What it has once it keeps; half of what is left is for others that may come.
+  const int most = std::max(mine, (all.places_ - others) / 2) / ranks_;
+  const int granted = std::max(least, std::min(blocks, most));
+  if (others + granted * ranks_ > all.places_) all.refuse(granted, ranks_, others);
+  mine = std::max(mine, granted * ranks_);
+  return granted;
 }
 
-void GpuResidency::Member::take_turn(const Launch& launch, DeviceStream& stream) {
+int GpuResidency::Member::take_turn(int blocks, int least, DeviceStream& stream) {
   GpuResidency& all = *residency_;
-  const int shared = all.shared();
-  if (shared + launch.blocks > all.places_) all.refuse(launch, ranks_, shared);
-  widest_ = std::max(widest_, launch.blocks);
-  // Most often all have room, and none is asked whether it still runs.
+  const int shared = all.shared(), places = all.places_ - shared;
+  if (least > places) all.refuse(least, ranks_, shared);
+  // Most often there is room for all, and none is asked whether it still runs.
   std::vector<const Member*> others = all.others_of(*this);
-  if (all.fit(others, shared + widest_)) return;
-  others.erase(std::remove_if(others.begin(), others.end(),
-                              [](const Member* each) { return !runs(*each->ended_); }),
-               others.end());
-  if (all.fit(others, shared + widest_)) return;
-  for (const Member* each : others) stream.wait(*each->ended_);
+  if (places - blocks_of(others) < blocks)
+    others.erase(std::remove_if(others.begin(), others.end(),
+                                [](const Member* each) { return !runs(*each->ended_); }),
+                 others.end());
+  int left = places - blocks_of(others);
+  if (left < least) {
+    for (const Member* each : others) stream.wait(*each->ended_);
+    left = places;
+  }
+  const int granted = std::clamp(blocks, least, left);
+  widest_ = std::max(widest_, granted);
+  return granted;
 }
 
-GpuResidency::Turn GpuResidency::Member::enter(const Launch& launch, DeviceStream& stream) {
-  if (launch.blocks == 0) return {};
+GpuResidency::Turn GpuResidency::Member::enter(const Launch& launch, int least,
+                                               DeviceStream& stream) {
+  if (launch.blocks == 0) return Turn(0);
   std::unique_lock lock(residency_->mutex_);
   residency_->see(launch);
-  if (ranks_ > 1) {
-    share(launch);
-    return {};
-  }
-  take_turn(launch, stream);
-  return {this, std::move(lock)};
+  if (ranks_ > 1) return Turn(share(launch.blocks, least));
+  const int blocks = take_turn(launch.blocks, least, stream);
+  return {blocks, this, std::move(lock)};
 }
 
 void GpuResidency::Turn::launched(std::shared_ptr<DeviceEvent> ended) noexcept {

@@ -16,7 +16,7 @@ namespace khoro {
 /// must have a place there which may be launched beside each other: the widest launch of each
 /// communicator, times its ranks on the GPU. Those of a communicator that has one rank there take
 /// turns with others of the kind where not all fit, in the order in which they are launched.
-/// Thread-safe.
+/// Launches that can do with fewer blocks than they would like may get fewer. Thread-safe.
 class GpuResidency {
  public:
   /// That of the GPU, which all ask for who are on it. Borrows the driver.
@@ -33,16 +33,16 @@ class GpuResidency {
     Member(const Member&) = delete;
     Member& operator=(const Member&) = delete;
 
-    /// Has the stream wait until the launch has places, if need be, and keeps others from taking
-    /// them. Throws invalid_usage where it never has.
-    Turn enter(const Launch& launch, DeviceStream& stream);
+    /// Has the stream wait until the launch has places for `least` blocks, if need be, and keeps
+    /// others from taking them. Throws invalid_usage where it never has.
+    Turn enter(const Launch& launch, int least, DeviceStream& stream);
 
    private:
     friend class Turn;
     friend class GpuResidency;
-    // With the lock.
-    void share(const Launch& launch);
-    void take_turn(const Launch& launch, DeviceStream& stream);
+    // With the lock. They return the blocks that it has places for.
+    int share(int blocks, int least);
+    int take_turn(int blocks, int least, DeviceStream& stream);
 
     const std::shared_ptr<GpuResidency> residency_;
     const std::uint64_t communicator_;
@@ -55,14 +55,17 @@ class GpuResidency {
   /// Between entering and having launched.
   class Turn {
    public:
+    /// That the launch may have.
+    int blocks() const noexcept { return blocks_; }
     /// The launch is on its stream, and ends with the event, which is recorded once.
     void launched(std::shared_ptr<DeviceEvent> ended) noexcept;
 
    private:
     friend class Member;
-    Turn() = default;
-    Turn(Member* member, std::unique_lock<std::mutex> lock) noexcept
-        : member_(member), lock_(std::move(lock)) {}
+    explicit Turn(int blocks) noexcept : blocks_(blocks) {}
+    Turn(int blocks, Member* member, std::unique_lock<std::mutex> lock) noexcept
+        : blocks_(blocks), member_(member), lock_(std::move(lock)) {}
+    int blocks_;
     Member* member_ = nullptr;  // null: it takes no turns
     std::unique_lock<std::mutex> lock_;
   };
@@ -78,9 +81,9 @@ class GpuResidency {
   int shared() const noexcept;
   /// Of the members that take turns, those that have launched.
   std::vector<const Member*> others_of(const Member& member) const;
-  /// Whether they have places beside so many blocks.
-  bool fit(const std::vector<const Member*>& members, int blocks) const noexcept;
-  [[noreturn]] void refuse(const Launch& launch, int ranks, int others) const;
+  /// That they may have.
+  static int blocks_of(const std::vector<const Member*>& members) noexcept;
+  [[noreturn]] void refuse(int blocks, int ranks, int others) const;
 
   const Driver& driver_;
   const int device_;

@@ -35,7 +35,8 @@ GpuSeat::GpuSeat(int rank, int ranks, const Settings& settings)
       driver_(gpus_of_process(settings.memory)),
       device_(device_of(rank, settings, *driver_)),
       layout_(gpu_layout_of(settings, ranks)),
-      places_(gpu_places_of(layout_, ranks)),
+      strands_(gpu_strands_of(settings, ranks)),
+      places_(gpu_places_of(layout_, ranks, strands_)),
       ipc_(std::make_unique<CudaIpc>(*driver_, device_, places_.bytes())),
       descriptor_(ipc_->descriptor()) {}
 
@@ -49,7 +50,7 @@ void GpuSeat::fill(std::span<std::byte> area) const {
 std::unique_ptr<GpuSide> GpuSeat::join(Membership& membership,
                                        const std::vector<std::span<std::byte>>& areas,
                                        const Settings& settings) {
-  GpuChannels::Parts parts{driver_.get(), device_, rank_, layout_, places_, {}, {}};
+  GpuChannels::Parts parts{driver_.get(), device_, rank_, layout_, strands_, places_, {}, {}};
   for (const std::span<std::byte> area : areas) parts.areas.emplace_back(area, places_.ranks);
   const GpuArea& mine = parts.areas[static_cast<std::size_t>(rank_)];
   int neighbours = 0;  // ranks on the same GPU, this one among them

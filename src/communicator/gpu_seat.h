@@ -36,6 +36,7 @@ class GpuSeat {
   std::shared_ptr<Driver> driver_;
   int device_;
   gpu::Layout layout_;
+  int strands_;
   GpuPlaces places_;
   std::unique_ptr<CudaIpc> ipc_;
   Descriptor descriptor_;

@@ -101,13 +101,14 @@ GpuSide::Flights GpuSide::take() {
 void GpuSide::launch(Flights taken, DeviceStream& stream) {
   if (!flights_.empty()) stream.wait(*flights_.back().ended);
   Flight& flight = taken.front();
-  GpuResidency::Turn turn = residency_.enter(flight.calls.shape(), stream);
+  GpuResidency::Turn turn =
+      residency_.enter(flight.calls.shape(), flight.calls.least_blocks(), stream);
   flights_.splice(flights_.end(), taken);
   queued_ += flight.weight();
   try {
     stream.record(*flight.begun);
     for (const Flight::Copy& copy : flight.copies) stream.copy(copy.to, copy.from, copy.bytes);
-    flight.calls.launch(stream);
+    flight.calls.launch(stream, turn.blocks());
   } catch (...) {
     // What was queued all the same uses memory of the flight, which lasts until it has ended.
     stream.record(*flight.ended);

@@ -33,6 +33,7 @@ class HostEngine {
   const Stage& stage(std::uint32_t i) const noexcept { return image_.stages[i]; }
   std::uint32_t port_of(std::uint32_t stage) const noexcept { return image_.port_of_stage[stage]; }
   std::uint64_t tiles() const noexcept { return tiles_; }
+  static constexpr std::uint64_t stride() noexcept { return 1; }
   std::uint32_t ranks() const noexcept { return static_cast<std::uint32_t>(collective_.ranks); }
   std::uint32_t digest(std::uint32_t port) const noexcept { return digest_ ^ local_.salts[port]; }
   /// Where blocks are local, both ends of a channel know when they are through with theirs.

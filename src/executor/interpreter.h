@@ -4,7 +4,9 @@
 // The only loop over the steps of a lane, for host and device.
 //
 // An Engine is what the interpreter knows of the world:
-//   stage(i), port_of(i), tiles(), ranks(), digest(port), fail(status)  the image and the call
+//   stage(i), port_of(i), ranks(), digest(port), fail(status)  the image and the call
+//   tiles(), stride()                           the tiles of the call, of which a lane that begins
+//                                               with tile n does n, n + stride(), ...
 //   skips(i, tile)                              whether the stage's step has nothing to do
 //   shift(form)                                 log2 of an element's bytes
 //   carry_form()                                Form::dtype where the carry type is the dtype
@@ -86,7 +88,8 @@ class Preparation {
   KHORO_HD bool find_step() {
     for (;;) {
       if (lane_.stage == lane_.last) {
-        if (++lane_.tile >= engine_.tiles()) {
+        lane_.tile += engine_.stride();
+        if (lane_.tile >= engine_.tiles()) {
           lane_.tile = engine_.tiles();
           return false;
         }

@@ -83,6 +83,7 @@ Schedule drawn(std::uint64_t seed) {
   if (draw.one_in(2)) schedule.gpus = 1 + static_cast<int>(draw.below(std::size_t(like.ranks)));
   schedule.settings = "KHORO_MEMORY=virtual;KHORO_FLAGGED_BYTES=";
   schedule.settings += draw.of(std::initializer_list<const char*>{"0", "64", "4096", "16384"});
+  schedule.settings += ";KHORO_GPU_STRANDS=" + std::to_string(1 + draw.below(4));
   schedule.settings += ";KHORO_SLOTS=" + std::to_string(2 + draw.below(7));
   // Messages lie in slots, or in buffers of callers; in memory of GPUs, of the host, or in either.
   schedule.settings += ";KHORO_DIRECT_BYTES=";

@@ -135,6 +135,25 @@ TEST_CASE("streams, groups and plans are ways to call on GPUs", "[gpu]") {
   play_cases(Living::threads, cases, on_gpus + in_buffers);
 }
 
+TEST_CASE("strands of a call are as right, as many as tiles and fewer, in place and not", "[gpu]") {
+  const ScopedEnvironment gpus("KHORO_VIRTUAL_GPUS", "3");
+  for (const char* strands : {"3", "32"}) {
+    const std::string settings = on_gpus + ";KHORO_GPU_STRANDS=" + strands;
+    for (const bool in_place : {false, true}) {
+      // Of no tile, of one, and of more than there are strands.
+      std::vector<Case> cases = every_algorithm(
+          {.kind = std::nullopt, .ranks = 5, .in_place = in_place}, {0, 900, 20'000});
+      play_cases(Living::threads, cases, settings);
+      play_cases(Living::threads, cases, settings + in_buffers);
+    }
+    // Where a rank knows its own blocks alone it may know of fewer tiles than others.
+    const std::vector<Case> unequal =
+        every_algorithm({.kind = std::nullopt, .unequal = true, .ranks = 5}, {900, 20'000});
+    play_cases(apart, unequal, settings);
+    play_cases(Living::threads, unequal, settings, Playing::together);
+  }
+}
+
 TEST_CASE("collectives of a group follow each other in one launch, messages beside them", "[gpu]") {
   // With as many lanes as there are ranks, and with one; with blocks that are copied, and without.
   for (const int ranks : {2, 5}) {

@@ -142,7 +142,7 @@ TEST_CASE("the lines that all ranks must agree on hold the job settings alone", 
         "KHORO_TCP_STRIPES=2\n"
         "KHORO_SOCKET_FAMILY=auto\nKHORO_ALGORITHM=\nKHORO_DETERMINISM=default\n"
         "KHORO_PARTIALS=dtype\nKHORO_MEMORY=host\nKHORO_PEER_ACCESS=auto\n"
-        "KHORO_FLAGGED_BYTES=4K\nKHORO_DIRECT_BYTES=16K\n");
+        "KHORO_FLAGGED_BYTES=4K\nKHORO_DIRECT_BYTES=16K\nKHORO_GPU_STRANDS=0\n");
 }
 
 TEST_CASE("the nearest word is found across a typo of each kind", "[base]") {

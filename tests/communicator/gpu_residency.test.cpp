@@ -42,15 +42,19 @@ struct Rank {
         ended(its.driver->make_event(0)),
         stream(its.driver->make_stream(0)) {}
 
-  /// Queues a launch, of which nothing but `work` is left.
-  void launch(int blocks, std::function<void()> work) {
-    GpuResidency::Turn turn = member.enter(gpu.launch(blocks), *stream);
+  /// Queues a launch, of which nothing but `work` is left, and says how many blocks it would have.
+  int granted(
+      int blocks, int least, std::function<void()> work = [] {}) {
+    GpuResidency::Turn turn = member.enter(gpu.launch(blocks), least, *stream);
     stream->call(std::move(work));
     stream->record(*ended);
     turn.launched(ended);
+    return turn.blocks();
   }
-  void launch(int blocks) {
-    launch(blocks, [] {});
+  void launch(
+      int blocks, std::function<void()> work = [] {}) {
+    const int got = granted(blocks, blocks, std::move(work));
+    CHECK(got == blocks);
   }
   void refuse(int blocks, const char* words) {
     try {
@@ -102,6 +106,26 @@ TEST_CASE("those of one rank on a GPU have the places that others leave", "[comm
                "5 blocks of the rank on virtual GPU 0, which runs 10 at once, and has to keep 6");
   alone.launch(4);
   shared.refuse(4, "has to keep 4");
+}
+
+TEST_CASE("launches that can do with fewer blocks get what is left", "[communicator]") {
+  const Gpu gpu;
+  Rank shared(gpu, 1, 2), other(gpu, 2, 2);
+  CHECK(shared.granted(1, 1) == 1);
+  CHECK(shared.granted(8, 1) == 2);  // half of the GPU, for two
+  CHECK(other.granted(8, 1) == 1);   // half of what is left, but one at least
+  CHECK(shared.granted(8, 4) == 4);
+  other.refuse(2, "has to keep 8");
+
+  const Gpu another;
+  Rank first(another, 1, 1), second(another, 2, 1), third(another, 3, 1);
+  conformance::Gate gate;
+  CHECK(first.granted(8, 1, gate.wait()) == 8);
+  CHECK(second.granted(8, 1) == 2);
+  second.stream->synchronize();  // beside the first
+  gate.open();
+  first.stream->synchronize();
+  CHECK(third.granted(20, 1) == 10);
 }
 
 TEST_CASE("communicators of one rank on a GPU take turns where not all fit", "[communicator]") {

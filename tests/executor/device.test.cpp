@@ -85,6 +85,25 @@ TEST_CASE("several ranks share a GPU", "[executor][gpu]") {
   }
 }
 
+TEST_CASE("ranks may have different numbers of blocks for the strands of a call",
+          "[executor][gpu]") {
+  for (const char* name : {"two-shot", "double-tree", "ring"}) {
+    const Algorithm& algorithm = *find_algorithm(CollectiveKind::allreduce, name);
+    const Plan plan = test::plan_of(algorithm, 4, false);
+    for (const auto& driver : all_gpus(4)) {
+      DeviceJob job(plan, *driver, layout_of(algorithm, 1024), 5);
+      job.narrow();
+      JobCall call;
+      for (std::size_t count : {1, 5000, 100'000, 20'000}) {
+        call.count = count;
+        ++call.seed;
+        INFO(driver->name() << ": " << test::text(plan, call));
+        REQUIRE(job.run(call));
+      }
+    }
+  }
+}
+
 TEST_CASE("calls are queued on a stream before the ones before have ended", "[executor][gpu]") {
   const auto driver = gpus(3);
   const Algorithm& algorithm = *find_algorithm(CollectiveKind::allreduce, "two-shot");

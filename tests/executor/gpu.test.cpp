@@ -37,8 +37,12 @@ TEST_CASE("kernels give the same bits in many tiles", "[executor][gpu]") {
   test::for_each_plan({2, 3, 6}, [](const Algorithm& algorithm, const Plan& plan) {
     const auto widest = static_cast<std::uint32_t>(plan.widest_message);
     const std::uint32_t bytes_of_a_chunk = plan.collective.ranks % 2 == 0 ? 16 : 112;
-    GpuJob job(plan, layout_of(algorithm, widest * bytes_of_a_chunk, 64));
-    test::for_each_call(plan, {1, 129, 700}, [&](const JobCall& call) { REQUIRE(job.run(call)); });
+    for (const std::uint32_t strands : {1, 3}) {
+      GpuJob job(plan, layout_of(algorithm, widest * bytes_of_a_chunk, 64), Partials::dtype,
+                 strands);
+      test::for_each_call(plan, {1, 129, 700},
+                          [&](const JobCall& call) { REQUIRE(job.run(call)); });
+    }
   });
 }
 
@@ -58,7 +62,7 @@ TEST_CASE("the threads of a block move a lane's data as one does", "[executor][g
   for (const char* name : {"one-shot", "two-shot", "ring", "double-tree"}) {
     const Algorithm& algorithm = *find_algorithm(CollectiveKind::allreduce, name);
     const Plan plan = test::plan_of(algorithm, 4, false);
-    GpuJob job(plan, layout_of(algorithm, 8192, 1024));
+    GpuJob job(plan, layout_of(algorithm, 8192, 1024), Partials::dtype, 2);
     JobCall call;
     for (std::size_t count : {1, 100, 3000, 20'000})
       for (Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::u8}) {

@@ -41,7 +41,7 @@ TEST_CASE("kernels that reach each other's buffers give the same bits in many ti
           "[executor][gpu]") {
   test::for_each_plan({2, 3, 6}, [](const Algorithm& algorithm, const Plan& plan) {
     const auto widest = static_cast<std::uint32_t>(plan.widest_message);
-    GpuJob job(plan, layout_of(algorithm.least_slots, widest * 112), from(1));
+    GpuJob job(plan, layout_of(algorithm.least_slots, widest * 112), from(1), Partials::dtype, 3);
     test::for_each_call(plan, {1, 129, 700}, [&](const JobCall& call) { REQUIRE(job.run(call)); });
   });
 }

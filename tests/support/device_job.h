@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <climits>
 #include <map>
 #include <memory>
 #include <tuple>
@@ -14,12 +15,15 @@ namespace khoro::test {
 /// Channels between ranks of this process over memory of their devices.
 class DeviceNetwork {
  public:
-  DeviceNetwork(Driver& driver, std::vector<int> device_of_rank, const gpu::Layout& layout)
-      : driver_(driver), devices_(std::move(device_of_rank)), layout_(layout) {}
+  DeviceNetwork(Driver& driver, std::vector<int> device_of_rank, const gpu::Layout& layout,
+                std::uint32_t strands = 1)
+      : driver_(driver), devices_(std::move(device_of_rank)), layout_(layout), strands_(strands) {}
 
   const gpu::Layout& layout() const { return layout_; }
-  gpu::End* end(int from, int to, std::uint8_t index, bool sends) {
-    Channel& channel = channels_[{from, to, index}];
+  /// Those of programs of several strands lie between any two ranks.
+  std::uint32_t strands() const { return strands_; }
+  gpu::End* end(int from, int to, std::uint8_t index, std::uint32_t strand, bool sends) {
+    Channel& channel = channels_[{from, to, index, strand}];
     if (!channel.of_receiver) open(channel, devices_[std::size_t(from)], devices_[std::size_t(to)]);
     return sends ? channel.sender.there : channel.receiver.there;
   }
@@ -61,18 +65,20 @@ class DeviceNetwork {
   Driver& driver_;
   std::vector<int> devices_;
   gpu::Layout layout_;
-  std::map<std::tuple<int, int, std::uint8_t>, Channel> channels_;
+  std::uint32_t strands_;
+  std::map<std::tuple<int, int, std::uint8_t, std::uint32_t>, Channel> channels_;
 };
 
 class DeviceNetworkEnds final : public gpu::DeviceEnds {
  public:
   DeviceNetworkEnds(DeviceNetwork& network, int rank) : network_(network), rank_(rank) {}
   const gpu::Layout& layout() const noexcept override { return network_.layout(); }
-  gpu::End* sender(int peer, std::uint8_t index) override {
-    return network_.end(rank_, peer, index, true);
+  std::uint32_t strands(std::uint8_t) const noexcept override { return network_.strands(); }
+  gpu::End* sender(int peer, std::uint8_t index, std::uint32_t strand) override {
+    return network_.end(rank_, peer, index, strand, true);
   }
-  gpu::End* receiver(int peer, std::uint8_t index) override {
-    return network_.end(peer, rank_, index, false);
+  gpu::End* receiver(int peer, std::uint8_t index, std::uint32_t strand) override {
+    return network_.end(peer, rank_, index, strand, false);
   }
 
  private:
@@ -84,8 +90,8 @@ class DeviceNetworkEnds final : public gpu::DeviceEnds {
 class DeviceJob {
  public:
   /// The plan and the driver outlive it. Rank r has device r modulo their number.
-  DeviceJob(const Plan& plan, Driver& driver, const gpu::Layout& layout)
-      : driver_(driver), network_(driver, devices_of(plan, driver), layout), data_(plan) {
+  DeviceJob(const Plan& plan, Driver& driver, const gpu::Layout& layout, std::uint32_t strands = 1)
+      : driver_(driver), network_(driver, devices_of(plan, driver), layout, strands), data_(plan) {
     for (int rank = 0; rank < plan.collective.ranks; ++rank) {
       const int device = rank % driver.devices();
       auto& made = *ranks_.emplace_back(std::make_unique<Rank>(network_, rank, driver, device));
@@ -129,8 +135,10 @@ class DeviceJob {
     Rank& its = *ranks_[std::size_t(rank)];
     its.calls.clear();
     its.calls.add_in_turn(*its.execution, arguments);
-    its.calls.launch(*its.stream);
+    its.calls.launch(*its.stream, narrow_ ? its.calls.least_blocks() + rank : INT_MAX);
   }
+  /// Each rank has as few blocks as it can do with, and so many more as its number says.
+  void narrow() { narrow_ = true; }
 
  private:
   struct Rank {
@@ -181,6 +189,7 @@ class DeviceJob {
   DeviceNetwork network_;
   JobData data_;
   std::vector<std::unique_ptr<Rank>> ranks_;
+  bool narrow_ = false;
 };
 
 }  // namespace khoro::test

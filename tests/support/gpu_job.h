@@ -63,21 +63,24 @@ struct GpuChannel {
 class GpuJob {
  public:
   /// The plan outlives it.
-  GpuJob(const Plan& plan, const gpu::Layout& layout, Partials partials = Partials::dtype)
-      : GpuJob(plan, layout, {}, partials) {}
+  GpuJob(const Plan& plan, const gpu::Layout& layout, Partials partials = Partials::dtype,
+         std::uint32_t strands = 1)
+      : GpuJob(plan, layout, {}, partials, strands) {}
   /// Whose kernels take each other's addresses, as `direct` says of all calls but for its flag.
   GpuJob(const Plan& plan, const gpu::Layout& layout, const gpu::Direct& direct,
-         Partials partials = Partials::dtype)
+         Partials partials = Partials::dtype, std::uint32_t strands = 1)
       : plan_(plan), layout_(layout), partials_(partials), direct_(direct), data_(plan, partials) {
     for (int rank = 0; rank < plan.collective.ranks; ++rank) {
       Rank& made = ranks_.emplace_back();
       made.image = std::make_unique<Image>(flatten(plan, rank));
-      made.program = std::make_unique<gpu::ProgramLayout>(*made.image, plan.collective);
-      std::vector<gpu::End*> ends;
-      for (const Port& port : made.image->ports) ends.push_back(&end(rank, port));
+      made.program = std::make_unique<gpu::ProgramLayout>(*made.image, plan.collective, strands);
       made.memory = zeroed(made.program->bytes());
       made.written =
-          made.program->write({made.memory.get(), made.program->bytes()}, made.memory.get(), ends);
+          made.program->write({made.memory.get(), made.program->bytes()}, made.memory.get());
+      for (std::uint32_t strand = 0; strand < strands; ++strand) {
+        auto** to = reinterpret_cast<gpu::End**>(made.memory.get() + made.program->ends_of(strand));
+        for (const Port& port : made.image->ports) *to++ = &end(rank, port, strand);
+      }
     }
   }
 
@@ -87,10 +90,10 @@ class GpuJob {
     std::vector<gpu::BlockMemory*> blocks;
     std::vector<AlignedBytes> memories;
     for (Rank& rank : ranks_)
-      for (std::uint32_t lane = 0; lane < rank.written.lane_count; ++lane) {
+      for (const gpu::Work& work : works_of(rank)) {
         std::byte* const memory =
             memories.emplace_back(allocate_aligned(rank.program->block_bytes())).get();
-        gpu::lay_out(memory, rank.call, lane);
+        gpu::lay_out(memory, rank.call, work);
         blocks.push_back(reinterpret_cast<gpu::BlockMemory*>(memory));
       }
     std::mt19937_64 random(call.seed);
@@ -108,13 +111,13 @@ class GpuJob {
     std::vector<AlignedBytes> memories;
     std::vector<std::unique_ptr<std::barrier<>>> meetings;
     for (Rank& rank : ranks_)
-      for (std::uint32_t lane = 0; lane < rank.written.lane_count; ++lane) {
+      for (const gpu::Work& work : works_of(rank)) {
         std::byte* const memory =
             memories.emplace_back(allocate_aligned(rank.program->block_bytes())).get();
         auto& meeting = *meetings.emplace_back(std::make_unique<std::barrier<>>(members));
         for (unsigned member = 0; member < members; ++member)
           threads.emplace_back([=, &rank, &meeting] {
-            gpu::run_lane(BlockThread(meeting, member, members), rank.call, lane, memory);
+            gpu::run_lane(BlockThread(meeting, member, members), rank.call, work, memory);
           });
       }
     for (std::thread& thread : threads) thread.join();
@@ -140,7 +143,7 @@ class GpuJob {
   void run_one(int rank, std::uint32_t lane, const Team& team) {
     Rank& own = ranks_[std::size_t(rank)];
     const AlignedBytes memory = allocate_aligned(own.program->block_bytes());
-    gpu::run_lane(team, own.call, lane, memory.get());
+    gpu::run_lane(team, own.call, {lane, 0}, memory.get());
   }
 
  private:
@@ -153,9 +156,16 @@ class GpuJob {
     gpu::Report report;
   };
 
-  gpu::End& end(int rank, const Port& port) {
+  static std::vector<gpu::Work> works_of(const Rank& rank) {
+    std::vector<gpu::Work> works;
+    for (std::uint32_t strand = 0; strand < rank.call.strands(); ++strand)
+      for (std::uint32_t lane = 0; lane < rank.written.lane_count; ++lane)
+        works.push_back({lane, strand});
+    return works;
+  }
+  gpu::End& end(int rank, const Port& port, std::uint32_t strand) {
     const int from = port.sends ? rank : port.peer, to = port.sends ? port.peer : rank;
-    const auto [found, made] = channels_.try_emplace({from, to, port.index}, layout_);
+    const auto [found, made] = channels_.try_emplace({from, to, port.index, strand}, layout_);
     GpuChannel& channel = found->second;
     if (made) channel.sender.peer_device = channel.receiver.peer_device = 1;
     return port.sends ? channel.sender : channel.receiver;
@@ -165,7 +175,7 @@ class GpuJob {
   gpu::Layout layout_;
   Partials partials_;
   gpu::Direct direct_;
-  std::map<std::tuple<int, int, std::uint8_t>, GpuChannel> channels_;
+  std::map<std::tuple<int, int, std::uint8_t, std::uint32_t>, GpuChannel> channels_;
   std::vector<Rank> ranks_;
   JobData data_;
 };
@@ -178,13 +188,15 @@ inline void GpuJob::start(const JobCall& call) {
     if (i == 0) arguments.digest += digest_of_rank_0;
     const CallShape shape =
         shape_of(*rank.image, plan_.collective, arguments, partials_, layout_.slot_bytes);
-    rank.scratch = zeroed(shape.scratch_stride * std::size_t(rank.image->scratch_chunks) + 1);
+    const std::size_t partials = shape.scratch_stride * std::size_t(rank.image->scratch_chunks);
+    rank.scratch = zeroed(partials * rank.written.strand_count + 1);
     rank.report = {};
     JobBuffers& buffers = data_.buffers(int(i));
     gpu::CallMemory memory;
     memory.input = buffers.input();
     memory.output = buffers.output();
     memory.scratch = rank.scratch.get();
+    memory.scratch_of_strand = partials;
     memory.direct = direct_;
     memory.direct.flag = call.in_place ? gpu::stage_lends_in_place : gpu::stage_lends;
     memory.weights = rank.program->weights(rank.memory.get());

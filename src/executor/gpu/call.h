@@ -27,16 +27,24 @@ struct LaneRange {
   std::uint32_t last = 0;
 };
 
-/// One rank's program, in memory of its device. Read alone but for ends, tokens, held and windows,
-/// which calls of the program leave to the next one.
+/// What calls of a program leave to the next one, and blocks that run the program side by side have
+/// each to themselves.
+struct Strand {
+  End* const* ends = nullptr;  // by port; those of the communicator, shared by its programs
+  Token* tokens = nullptr;
+  Held* held = nullptr;
+  OfferedWindow* windows = nullptr;  // End::most_windows for each port; null: it offers none
+};
+
+/// One rank's program, in memory of its device. Tiles have nothing to do with each other, so
+/// several strands of a program do one call: strand n the tiles n, n + strand_count, ..., over
+/// channels of its own.
 struct Program {
   const Stage* stages = nullptr;
   const std::uint32_t* port_of_stage = nullptr;
   const LaneRange* lanes = nullptr;
-  End* const* ends = nullptr;  // by port; those of the communicator, shared by its programs
-  Token* tokens = nullptr;
-  Held* held = nullptr;
-  OfferedWindow* windows = nullptr;  // End::most_windows for each port
+  const Strand* strands = nullptr;
+  std::uint32_t strand_count = 1;  // the same on all ranks
   std::uint32_t lane_count = 0;
   std::uint32_t ranks = 1;
   std::int32_t chunks = 1;
@@ -80,7 +88,8 @@ struct Call {
   std::byte* output = nullptr;
   std::byte* scratch = nullptr;
   std::uint64_t scratch_stride = 0;
-  std::uint64_t room = 0;  // elements that fit a chunk of scratch
+  std::uint64_t scratch_of_strand = 0;  // bytes
+  std::uint64_t room = 0;               // elements that fit a chunk of scratch
   std::uint32_t digest = 0;
   std::uint8_t shifts[2] = {0, 0};  // log2 of an element's bytes, by form
   Form carry_form = Form::dtype;
@@ -92,6 +101,11 @@ struct Call {
   std::uint32_t* stop = nullptr;
   Report* report = nullptr;
   std::uint32_t block = 0;  // that runs it, beside others
+
+  /// Those that have something to do.
+  KHORO_HD std::uint32_t strands() const noexcept {
+    return tiles < program.strand_count ? static_cast<std::uint32_t>(tiles) : program.strand_count;
+  }
 };
 
 /// The calls of a launch: some that run one after the other, and others beside them. All but the
@@ -100,7 +114,9 @@ struct Calls {
   Call first;
   const Call* later = nullptr;
   std::uint32_t later_count = 0;
-  std::uint32_t lanes = 0;  // the most of any of those: the first blocks run them
+  /// The first of the launch, which run those: at least as many as any of them has lanes. Where
+  /// they are fewer than its strands need, they run one strand after the other.
+  std::uint32_t blocks = 0;
   /// How often a block has been through with one of them. 0 when the launch begins.
   std::uint32_t* arrivals = nullptr;
   /// What the blocks beyond do: calls of programs of one lane, each by its block. Those of one

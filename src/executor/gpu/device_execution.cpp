@@ -29,6 +29,14 @@ constexpr std::uint64_t rest_offset = Layout::to_line(sizeof(std::uint32_t));
 
 constexpr std::uint64_t to_words(std::uint64_t bytes) noexcept { return (bytes + 7) / 8 * 8; }
 
+/// Those for which all channels of a program are there.
+std::uint32_t strands_of(const Image& image, const DeviceEnds& ends) noexcept {
+  if (image.ports.empty()) return 1;
+  std::uint32_t least = ~0u;
+  for (const Port& port : image.ports) least = std::min(least, ends.strands(port.index));
+  return least;
+}
+
 }  // namespace
 
 ControlPage::ControlPage(Driver& driver, int device) {
@@ -83,22 +91,35 @@ DeviceExecution::DeviceExecution(Image image, const Collective& collective, cons
     : image_(std::move(image)),
       collective_(collective),
       seat_(seat),
-      layout_(image_, collective),
+      layout_(image_, collective, strands_of(image_, seat.ends)),
       kernel_(&seat.driver.kernel(seat.device, kernel_image(), kernel_name)) {
   memory_ = seat.arena.take(layout_.bytes());
   write();
 }
 
 void DeviceExecution::write() {
-  std::vector<End*> ends;
-  for (const Port& port : image_.ports)
-    ends.push_back(port.sends ? seat_.ends.sender(port.peer, port.index)
-                              : seat_.ends.receiver(port.peer, port.index));
   std::vector<std::byte> copy(layout_.bytes());
-  program_ = layout_.write(copy, memory_.in_kernels, ends);
+  program_ = layout_.write(copy, memory_.in_kernels);
   const std::unique_ptr<DeviceStream> stream = seat_.driver.make_stream(seat_.device);
   stream->copy(memory_.address, address_of(copy.data()), copy.size());
   stream->synchronize();
+}
+
+void DeviceExecution::open(std::uint32_t strands) {
+  if (strands <= opened_) return;
+  std::vector<End*> ends;
+  for (std::uint32_t strand = opened_; strand < strands; ++strand)
+    for (const Port& port : image_.ports)
+      ends.push_back(port.sends ? seat_.ends.sender(port.peer, port.index, strand)
+                                : seat_.ends.receiver(port.peer, port.index, strand));
+  if (!ends.empty()) {
+    // Calls that run now are of strands before these.
+    const std::unique_ptr<DeviceStream> stream = seat_.driver.make_stream(seat_.device);
+    stream->copy(memory_.address + layout_.ends_of(opened_), address_of(ends.data()),
+                 ends.size() * sizeof(End*));
+    stream->synchronize();
+  }
+  opened_ = strands;
 }
 
 std::byte* DeviceExecution::in_kernels(const CallArguments& call, const void* buffer,
@@ -125,8 +146,13 @@ std::optional<Call> DeviceExecution::prepare(const CallArguments& call, BlockTab
   DeviceSet devices = call.in_kernels ? call.reached_by : ~DeviceSet{0};
   memory.input = in_kernels(call, call.buffers.input, "send", devices);
   memory.output = in_kernels(call, call.buffers.output, "receive", devices);
-  const std::uint64_t partials =
+  const std::uint64_t tiles = std::max<std::uint64_t>(shape.grid.tiles(), 1);
+  const auto strands =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(tiles, program_.strand_count));
+  open(strands);
+  memory.scratch_of_strand =
       shape.scratch_stride * static_cast<std::uint64_t>(image_.scratch_chunks);
+  const std::uint64_t partials = strands * memory.scratch_of_strand;
   if (call.blocks) *table = BlockTable(image_, *call.blocks, shape.grid);
   memory.scratch = seat_.scratch.at_least(partials);
   if (partials > 0) devices &= seat_.scratch.devices();
@@ -138,7 +164,7 @@ std::optional<Call> DeviceExecution::prepare(const CallArguments& call, BlockTab
   memory.stop = seat_.control.stop_in_kernels();
   memory.report = seat_.control.report_in_kernels();
   Call asked = make_call(program_, shape, call, seat_.partials, memory);
-  asked.tiles = std::max<std::uint64_t>(asked.tiles, 1);
+  asked.tiles = tiles;
   return asked;
 }
 
@@ -165,19 +191,22 @@ void FusedLaunch::add_beside(DeviceExecution& program, const CallArguments& call
   part->calls.push_back(*asked);
 }
 
-std::uint32_t FusedLaunch::lanes() const noexcept {
-  std::uint32_t most = 0;
-  for (const InTurn& each : in_turn_) most = std::max(most, each.call.program.lane_count);
-  return most;
-}
-
 Launch FusedLaunch::shape() const noexcept {
   Launch launch;
   launch.kernel = kernel_;
-  launch.blocks = static_cast<int>(lanes() + beside_.size());
+  std::uint32_t most = 0;
+  for (const InTurn& each : in_turn_)
+    most = std::max(most, each.call.strands() * each.call.program.lane_count);
+  launch.blocks = static_cast<int>(most + beside_.size());
   launch.threads = threads_of_block;
   launch.shared_bytes = block_bytes_;
   return launch;
+}
+
+int FusedLaunch::least_blocks() const noexcept {
+  std::uint32_t most = 0;
+  for (const InTurn& each : in_turn_) most = std::max(most, each.call.program.lane_count);
+  return static_cast<int>(most + beside_.size());
 }
 
 std::uint64_t FusedLaunch::bytes() const noexcept {
@@ -210,7 +239,7 @@ void FusedLaunch::copy_rest(Calls& calls, DeviceStream& stream) {
   calls.later = reinterpret_cast<const Call*>(there + rest_.size());
   for (std::size_t i = 1; i < in_turn_.size(); ++i, ++calls.later_count) add(in_turn_[i].call);
   calls.beside = calls.later + calls.later_count;
-  std::uint32_t block = calls.lanes;
+  std::uint32_t block = calls.blocks;
   for (Part& part : beside_) {
     for (Call& call : part.calls) {
       call.block = block;
@@ -222,11 +251,13 @@ void FusedLaunch::copy_rest(Calls& calls, DeviceStream& stream) {
   stream.copy(memory_.address, address_of(rest_.data()), rest_.size());
 }
 
-void FusedLaunch::launch(DeviceStream& stream) {
+void FusedLaunch::launch(DeviceStream& stream, int blocks) {
   Launch launch = shape();
+  launch.blocks = std::clamp(blocks, least_blocks(), launch.blocks);
   if (launch.blocks == 0) return;
   Calls calls;
-  calls.lanes = lanes();
+  calls.blocks =
+      static_cast<std::uint32_t>(launch.blocks) - static_cast<std::uint32_t>(beside_.size());
   if (bytes() > 0) copy_rest(calls, stream);
   if (!in_turn_.empty()) calls.first = in_turn_.front().call;
   launch.arguments = std::as_bytes(std::span(&calls, 1));

@@ -74,8 +74,10 @@ class DeviceEnds {
  public:
   virtual ~DeviceEnds() = default;
   virtual const Layout& layout() const noexcept = 0;
-  virtual End* sender(int peer, std::uint8_t index) = 0;
-  virtual End* receiver(int peer, std::uint8_t index) = 0;
+  /// How many strands of a program have channels of that index; the same on all ranks.
+  virtual std::uint32_t strands(std::uint8_t index) const noexcept = 0;
+  virtual End* sender(int peer, std::uint8_t index, std::uint32_t strand) = 0;
+  virtual End* receiver(int peer, std::uint8_t index, std::uint32_t strand) = 0;
 };
 
 /// What the programs of a rank share.
@@ -97,7 +99,7 @@ struct DeviceSeat {
 /// One rank's program on its device, for FusedLaunch. Made once per plan. Thread-compatible.
 class DeviceExecution {
  public:
-  /// Opens every port of the image. Throws `Error`, invalid_argument as Execution does.
+  /// Throws `Error`, invalid_argument as Execution does.
   DeviceExecution(Image image, const Collective& collective, const DeviceSeat& seat);
   DeviceExecution(const DeviceExecution&) = delete;
   DeviceExecution& operator=(const DeviceExecution&) = delete;
@@ -120,6 +122,8 @@ class DeviceExecution {
   /// `table`, which is null where it must have equal ones.
   std::optional<Call> prepare(const CallArguments& call, BlockTable* table);
   void write();
+  /// Opens the ports of so many strands at least.
+  void open(std::uint32_t strands);
   /// Translates what is still as callers see it, and takes away from `devices` those that do not
   /// reach it.
   std::byte* in_kernels(const CallArguments& call, const void* buffer, const char* name,
@@ -129,6 +133,7 @@ class DeviceExecution {
   const Collective collective_;
   DeviceSeat seat_;
   ProgramLayout layout_;
+  std::uint32_t opened_ = 0;  // strands
   DeviceArena::Piece memory_;
   Program program_;
   const Kernel* kernel_ = nullptr;
@@ -148,12 +153,16 @@ class FusedLaunch {
   void add_beside(DeviceExecution& program, const CallArguments& call);
   /// Gets that; it may block. Throws `Error`.
   void allocate();
-  /// What it asks of the device, of no blocks if there is nothing to do.
+  /// What it asks of the device, of no blocks if there is nothing to do; and the fewest blocks that
+  /// can do it, when several strands follow each other in a block.
   Launch shape() const noexcept;
-  /// Queues them all. The buffers are the device's until the stream has done it. Launches of a rank
-  /// are done in the order in which they are queued, on whatever streams, and the device must be
-  /// able to run all their blocks at once: both is for the caller to see to. Throws `Error`.
-  void launch(DeviceStream& stream);
+  int least_blocks() const noexcept;
+  /// Queues them all, in so many blocks as there are, but not fewer. The buffers are the device's
+  /// until the stream has done it. Launches of a rank are done in the order in which they are
+  /// queued, on whatever streams, and the device must be able to run all their blocks at once: both
+  /// is for the caller to see to. Throws `Error`.
+  void launch(DeviceStream& stream, int blocks);
+  void launch(DeviceStream& stream) { launch(stream, shape().blocks); }
   void clear() noexcept;
 
  private:
@@ -168,7 +177,6 @@ class FusedLaunch {
   void note(const DeviceExecution& program) noexcept;
   /// Of what the kernel finds in memory of the device; 0 if all of it is among the arguments.
   std::uint64_t bytes() const noexcept;
-  std::uint32_t lanes() const noexcept;
   /// Writes that to the device.
   void copy_rest(Calls& calls, DeviceStream& stream);
 

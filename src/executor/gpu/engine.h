@@ -23,7 +23,10 @@ KHORO_HD inline bool is_stopped(const Call& call) noexcept {
 
 class Engine {
  public:
-  KHORO_HD Engine(const Call& call, std::byte* staging) noexcept : call_(call), staging_(staging) {}
+  KHORO_HD Engine(const Call& call, std::uint32_t strand, std::byte* staging) noexcept
+      : call_(call), strand_(call.program.strands[strand]), staging_(staging) {
+    call_.scratch += strand * call.scratch_of_strand;
+  }
 
   KHORO_HD const Stage& stage(std::uint32_t i) noexcept {
     const std::uint32_t at = i - window_first_;
@@ -34,6 +37,7 @@ class Engine {
     return program().port_of_stage[stage];
   }
   KHORO_HD std::uint64_t tiles() const noexcept { return call_.tiles; }
+  KHORO_HD std::uint64_t stride() const noexcept { return program().strand_count; }
   KHORO_HD std::uint32_t ranks() const noexcept { return program().ranks; }
   KHORO_HD std::uint32_t digest(std::uint32_t port) const noexcept {
     return call_.salts == nullptr ? call_.digest : call_.digest ^ call_.salts[port];
@@ -68,22 +72,22 @@ class Engine {
     return call_.cuts.piece(Buffer::output, chunk % program().chunks, tile).count;
   }
   KHORO_HD void hold(std::int32_t chunk, std::uint64_t elements, Form form) noexcept {
-    program().held[chunk] = {elements, form, true};
+    strand_.held[chunk] = {elements, form, true};
   }
   KHORO_HD bool holds(std::int32_t first, std::int32_t last) const noexcept {
     for (std::int32_t chunk = first; chunk < last; ++chunk)
-      if (!program().held[chunk].written) return false;
+      if (!strand_.held[chunk].written) return false;
     return true;
   }
 
   KHORO_HD bool take_token(int number) noexcept {
-    Token& token = program().tokens[number];
+    Token& token = strand_.tokens[number];
     if (khoro::observe(token.given) == token.taken) return false;
     ++token.taken;
     return true;
   }
   KHORO_HD void give_token(int number) noexcept {
-    Token& token = program().tokens[number];
+    Token& token = strand_.tokens[number];
     khoro::publish(token.given, token.given + 1);
   }
 
@@ -244,9 +248,9 @@ class Engine {
   static constexpr std::uint32_t none = ~0u;
 
   KHORO_HD const Program& program() const noexcept { return call_.program; }
-  KHORO_HD End& end(std::uint32_t port) const noexcept { return *program().ends[port]; }
+  KHORO_HD End& end(std::uint32_t port) const noexcept { return *strand_.ends[port]; }
   KHORO_HD OfferedWindow& offered(std::uint32_t port, std::uint64_t number) const noexcept {
-    return program().windows[port * End::most_windows + number % End::most_windows];
+    return strand_.windows[port * End::most_windows + number % End::most_windows];
   }
   KHORO_HD bool is_direct(const End& end, std::uint64_t bytes) const noexcept {
     return (call_.direct.reached_by & end.peer_device) != 0 && bytes >= call_.direct.least;
@@ -264,7 +268,7 @@ class Engine {
   }
   KHORO_HD void place(Run& run, std::int32_t chunk) const noexcept {
     if (run.buffer == Buffer::scratch) {
-      const Held& held = program().held[chunk];
+      const Held& held = strand_.held[chunk];
       run.data = call_.scratch + static_cast<std::uint64_t>(chunk) * call_.scratch_stride;
       run.left = held.elements;
       run.form = held.form;
@@ -278,6 +282,7 @@ class Engine {
   }
 
   Call call_;
+  const Strand strand_;
   Staging staging_;
   std::uint32_t arriving_ = 0;  // flagged messages of the step
   std::uint32_t departing_ = 0;

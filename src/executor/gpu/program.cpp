@@ -87,8 +87,13 @@ std::vector<Stage> stages_of(const Image& image, const Collective& collective) {
 
 }  // namespace
 
-ProgramLayout::ProgramLayout(const Image& image, const Collective& collective)
-    : image_(image), collective_(collective) {
+ProgramLayout::ProgramLayout(const Image& image, const Collective& collective,
+                             std::uint32_t strands)
+    : image_(image),
+      collective_(collective),
+      strand_count_(strands),
+      offers_(std::any_of(image.stages.begin(), image.stages.end(),
+                          [](const Stage& stage) { return stage.verb == Verb::offer; })) {
   check_runnable(image, collective);
   for (const Image::Range lane : image.lanes) {
     const StepRoom room = room_of(image, lane);
@@ -98,11 +103,12 @@ ProgramLayout::ProgramLayout(const Image& image, const Collective& collective)
   stages_ = reserve<Stage>(image.stages.size());
   port_of_stage_ = reserve<std::uint32_t>(image.stages.size());
   lanes_ = reserve<LaneRange>(image.lanes.size());
-  ends_ = reserve<End*>(image.ports.size());
-  tokens_ = reserve<Token>(image.token_counts.size());
-  held_ = reserve<Held>(static_cast<std::size_t>(image.scratch_chunks));
-  windows_ = reserve<OfferedWindow>(image.ports.size() * End::most_windows);
   weights_ = reserve<std::uint32_t>(image.weights.empty() ? 0 : image.weights.size() + 1);
+  strands_ = reserve<Strand>(strand_count_);
+  ends_ = reserve<End*>(strand_count_ * image.ports.size());
+  tokens_ = reserve<Token>(strand_count_ * image.token_counts.size());
+  held_ = reserve<Held>(strand_count_ * static_cast<std::size_t>(image.scratch_chunks));
+  windows_ = reserve<OfferedWindow>(offers_ ? strand_count_ * windows_of_strand() : 0);
 }
 
 template <class T>
@@ -112,37 +118,53 @@ std::uint64_t ProgramLayout::reserve(std::size_t count) {
   return first;
 }
 
+std::size_t ProgramLayout::windows_of_strand() const noexcept {
+  return image_.ports.size() * End::most_windows;
+}
+
+std::uint64_t ProgramLayout::ends_of(std::uint32_t strand) const noexcept {
+  return ends_ + strand * image_.ports.size() * sizeof(End*);
+}
+
 std::uint32_t ProgramLayout::block_bytes() const noexcept {
   return BlockMemory::bytes(sources_, sinks_);
 }
 
-Program ProgramLayout::write(std::span<std::byte> memory, std::byte* at,
-                             std::span<End* const> ends) const {
+Program ProgramLayout::write(std::span<std::byte> memory, std::byte* at) const {
   std::vector<LaneRange> lanes;
   for (const Image::Range lane : image_.lanes) lanes.push_back({lane.first, lane.last});
+  const auto held_of_strand = static_cast<std::size_t>(image_.scratch_chunks);
+  std::vector<Strand> strands;
   std::vector<Token> tokens;
-  for (const int count : image_.token_counts) tokens.push_back({static_cast<std::uint32_t>(count)});
-  const std::vector<Held> held(static_cast<std::size_t>(image_.scratch_chunks));
-  const std::vector<OfferedWindow> windows(image_.ports.size() * End::most_windows);
+  for (std::uint32_t strand = 0; strand < strand_count_; ++strand) {
+    strands.push_back(
+        {there<End* const>(at, ends_of(strand)), there<Token>(at, tokens_) + tokens.size(),
+         there<Held>(at, held_) + strand * held_of_strand,
+         offers_ ? there<OfferedWindow>(at, windows_) + strand * windows_of_strand() : nullptr});
+    for (const int count : image_.token_counts)
+      tokens.push_back({static_cast<std::uint32_t>(count)});
+  }
+  const std::vector<End*> ends(strand_count_ * image_.ports.size());
+  const std::vector<Held> held(strand_count_ * held_of_strand);
+  const std::vector<OfferedWindow> windows(offers_ ? strand_count_ * windows_of_strand() : 0);
 
   put<Stage>(memory, stages_, stages_of(image_, collective_));
   put<std::uint32_t>(memory, port_of_stage_, image_.port_of_stage);
   put<LaneRange>(memory, lanes_, lanes);
+  if (!image_.weights.empty())
+    put<std::uint32_t>(memory, weights_, {image_.weights.cuts(), image_.weights.size() + 1});
+  put<Strand>(memory, strands_, strands);
   put<End*>(memory, ends_, ends);
   put<Token>(memory, tokens_, tokens);
   put<Held>(memory, held_, held);
   put<OfferedWindow>(memory, windows_, windows);
-  if (!image_.weights.empty())
-    put<std::uint32_t>(memory, weights_, {image_.weights.cuts(), image_.weights.size() + 1});
 
   Program program;
   program.stages = there<const Stage>(at, stages_);
   program.port_of_stage = there<const std::uint32_t>(at, port_of_stage_);
   program.lanes = there<const LaneRange>(at, lanes_);
-  program.ends = there<End* const>(at, ends_);
-  program.tokens = there<Token>(at, tokens_);
-  program.held = there<Held>(at, held_);
-  program.windows = there<OfferedWindow>(at, windows_);
+  program.strands = there<const Strand>(at, strands_);
+  program.strand_count = strand_count_;
   program.lane_count = static_cast<std::uint32_t>(lanes.size());
   program.ranks = static_cast<std::uint32_t>(collective_.ranks);
   program.chunks = image_.chunks;
@@ -166,6 +188,7 @@ Call make_call(const Program& program, const CallShape& shape, const CallArgumen
   call.output = memory.output;
   call.scratch = memory.scratch;
   call.scratch_stride = shape.scratch_stride;
+  call.scratch_of_strand = memory.scratch_of_strand;
   call.room = shape.room;
   if (arguments.own) std::copy_n(arguments.own->factor.data(), sizeof call.factor, call.factor);
   call.digest = arguments.digest;

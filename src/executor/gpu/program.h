@@ -18,27 +18,33 @@ namespace khoro::gpu {
 class ProgramLayout {
  public:
   /// Throws `Error` for a program that cannot be run.
-  ProgramLayout(const Image& image, const Collective& collective);
+  ProgramLayout(const Image& image, const Collective& collective, std::uint32_t strands = 1);
 
   std::uint64_t bytes() const noexcept { return bytes_; }
   /// Of a block that runs a lane of it.
   std::uint32_t block_bytes() const noexcept;
-  /// Fills `memory`, a copy of what is to lie at `at` as kernels see it, at a multiple of 128.
-  /// `ends`: where kernels find the ends of the image's ports.
-  Program write(std::span<std::byte> memory, std::byte* at, std::span<End* const> ends) const;
+  /// Fills `memory`, a copy of what is to lie at `at` as kernels see it, at a multiple of 128. No
+  /// strand has ends yet.
+  Program write(std::span<std::byte> memory, std::byte* at) const;
+  /// Where a strand's ends go, of the image's ports, as kernels find them: an End* for each.
+  std::uint64_t ends_of(std::uint32_t strand) const noexcept;
   /// Where the sums of the image's weights lie; null where chunks are alike.
   const std::uint32_t* weights(std::byte* at) const noexcept;
 
  private:
   template <class T>
   std::uint64_t reserve(std::size_t count);
+  std::size_t windows_of_strand() const noexcept;
 
   const Image& image_;
   const Collective collective_;
+  const std::uint32_t strand_count_;
+  const bool offers_;                      // windows
   std::uint32_t sources_ = 0, sinks_ = 0;  // of the widest step
   std::uint64_t bytes_ = 0;
   // Offsets.
-  std::uint64_t stages_, port_of_stage_, lanes_, ends_, tokens_, held_, windows_, weights_;
+  std::uint64_t stages_, port_of_stage_, lanes_, weights_, strands_;
+  std::uint64_t ends_, tokens_, held_, windows_;  // of all strands
 };
 
 /// Where a call's memory is for kernels of its device.
@@ -46,6 +52,7 @@ struct CallMemory {
   std::byte* input = nullptr;
   std::byte* output = nullptr;
   std::byte* scratch = nullptr;
+  std::uint64_t scratch_of_strand = 0;  // bytes
   Direct direct;
   const std::uint32_t* weights = nullptr;
   std::uint32_t* stop = nullptr;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What a block of a kernel does: one lane of one call, from its first step to its last.
+// What a block of a kernel does: one lane of a strand of a call, from its first step to its last,
+// and others after it.
 
 #include <new>
 
@@ -13,13 +14,20 @@ namespace khoro::gpu {
 /// Who waits in a kernel looks so often for what it waits for until it looks whether it is to end.
 inline constexpr unsigned looks_between = 64;
 
+/// What a block does of a call.
+struct Work {
+  std::uint32_t lane = 0;
+  std::uint32_t strand = 0;
+};
+
 /// A block's own memory: this, and behind it rooms for the widest step and for staging.
 struct BlockMemory {
-  KHORO_HD BlockMemory(const Call& call, std::uint32_t number, std::byte* staging) noexcept
-      : engine(call, staging) {
-    const LaneRange range = call.program.lanes[number];
+  KHORO_HD BlockMemory(const Call& call, const Work& work, std::byte* staging) noexcept
+      : engine(call, work.strand, staging) {
+    const LaneRange range = call.program.lanes[work.lane];
     lane.first = lane.stage = range.first;
     lane.last = range.last;
+    lane.tile = work.strand;
     lane.outlook = call.tiles == 0 ? Outlook::ends : Outlook::waits;
   }
 
@@ -44,7 +52,7 @@ KHORO_HD constexpr std::size_t BlockMemory::rooms_offset() noexcept {
 }
 
 /// By the leader, in `memory` of BlockMemory::bytes() at a multiple of 16.
-KHORO_HD inline void lay_out(std::byte* memory, const Call& call, std::uint32_t number) noexcept {
+KHORO_HD inline void lay_out(std::byte* memory, const Call& call, const Work& work) noexcept {
   const Program& program = call.program;
   std::byte* room = memory + BlockMemory::rooms_offset();
   auto* const operands = reinterpret_cast<Operand*>(room);
@@ -58,7 +66,7 @@ KHORO_HD inline void lay_out(std::byte* memory, const Call& call, std::uint32_t 
     new (&sources[k]) Source;
   }
   for (std::uint32_t k = 0; k < program.sinks; ++k) new (&sinks[k]) Sink;
-  auto* const block = new (memory) BlockMemory(call, number, room);
+  auto* const block = new (memory) BlockMemory(call, work, room);
   block->lane.operands = operands;
   block->lane.sources = sources;
   block->lane.sinks = sinks;
@@ -67,9 +75,9 @@ KHORO_HD inline void lay_out(std::byte* memory, const Call& call, std::uint32_t 
 /// Runs a lane to its end, or until it fails or the host wants it to end: false. All members call
 /// it.
 template <class Team>
-KHORO_HD bool run_lane(const Team& team, const Call& call, std::uint32_t number,
+KHORO_HD bool run_lane(const Team& team, const Call& call, const Work& work,
                        std::byte* memory) noexcept {
-  if (team.rank() == 0) lay_out(memory, call, number);
+  if (team.rank() == 0) lay_out(memory, call, work);
   team.sync();
   auto& block = *std::launder(reinterpret_cast<BlockMemory*>(memory));
   Progress progress = Progress::moved;
@@ -138,20 +146,31 @@ KHORO_HD inline const Call* beside(const Calls& calls, const Call* call,
 template <class Team>
 KHORO_HD void run_block(const Team& team, const Calls& calls, std::uint32_t block,
                         std::byte* memory) noexcept {
-  const bool in_turn = block < calls.lanes;
-  const std::uint32_t lane = in_turn ? block : 0;
+  const bool in_turn = block < calls.blocks;
   const Call* call = in_turn ? &calls.first : beside(calls, calls.beside, block);
   for (std::uint32_t done = 0; call != nullptr;) {
-    if (lane < call->program.lane_count && !run_lane(team, *call, lane, memory)) return;
-    if (!in_turn) {
+    const std::uint32_t lanes = call->program.lane_count;
+    Work work;
+    std::uint32_t at_once = 1;  // strands
+    if (in_turn && lanes > 0) {
+      work = {block % lanes, block / lanes};
+      at_once = calls.blocks / lanes;
+    }
+    // All ranks begin strands in their order, so that each is come to by all, however many blocks
+    // they have for it. The blocks that are left over do nothing.
+    const std::uint32_t end = lanes > 0 && work.strand < at_once ? call->strands() : 0;
+    for (; work.strand < end; work.strand += at_once) {
+      if (!run_lane(team, *call, work, memory)) return;
       team.sync();  // before the memory is laid out anew
+    }
+    if (!in_turn) {
       call = beside(calls, call + 1, block);
       continue;
     }
     if (done == calls.later_count) return;
     // The next one uses the same channels, and maybe other blocks for them.
     const Call* const next = &calls.later[done++];
-    if (!meet(team, *call, *calls.arrivals, done * calls.lanes, memory)) return;
+    if (!meet(team, *call, *calls.arrivals, done * calls.blocks, memory)) return;
     call = next;
   }
 }
