@@ -16,12 +16,13 @@
 namespace khoro {
 namespace {
 
-/// From one rank to another: those of plans, of which the first have strands, and one for messages.
+/// From one rank to another: those of plans, of which the first have strands, and those of
+/// messages, which have.
 constexpr int lanes_with_room = 4;
 constexpr int lanes_with_strands = 2;
 
 constexpr int channels_of(int strands) noexcept {
-  return lanes_with_room + (strands - 1) * lanes_with_strands + 1;
+  return lanes_with_room + (strands - 1) * lanes_with_strands + strands;
 }
 
 gpu::Layout widest_layout_of(const Settings& settings) {
@@ -116,11 +117,12 @@ void GpuChannels::log_transports() const {
 }
 
 std::uint32_t GpuChannels::strands(std::uint8_t index) const noexcept {
-  return index < lanes_with_strands ? static_cast<std::uint32_t>(parts_.strands) : 1;
+  const bool has_strands = index < lanes_with_strands || index == plain_messages;
+  return has_strands ? static_cast<std::uint32_t>(parts_.strands) : 1;
 }
 
 int GpuChannels::channel_of(std::uint8_t index, std::uint32_t strand) const {
-  if (index == plain_messages) return channels_of(parts_.strands) - 1;
+  if (index == plain_messages) return channels_of(parts_.strands) - 1 - static_cast<int>(strand);
   if (strand > 0)
     return lanes_with_room + static_cast<int>(strand - 1) * lanes_with_strands + index;
   if (index < lanes_with_room) return index;

@@ -146,6 +146,12 @@ TEST_CASE("strands of a call are as right, as many as tiles and fewer, in place 
       play_cases(Living::threads, cases, settings);
       play_cases(Living::threads, cases, settings + in_buffers);
     }
+    std::vector<Case> messages;
+    for (const std::size_t count : {20'000, 0, 100, 9000})
+      messages.push_back({.kind = std::nullopt, .ranks = 5, .count = count, .seed = count});
+    play_cases(Living::threads, messages, settings);
+    messages.push_back({.kind = CollectiveKind::alltoall, .ranks = 5, .count = 5000});
+    play_cases(apart, messages, settings, Playing::together);
     // Where a rank knows its own blocks alone it may know of fewer tiles than others.
     const std::vector<Case> unequal =
         every_algorithm({.kind = std::nullopt, .unequal = true, .ranks = 5}, {900, 20'000});

@@ -100,7 +100,9 @@ struct Call {
   /// Not 0: the host wants the kernel to end.
   std::uint32_t* stop = nullptr;
   Report* report = nullptr;
-  std::uint32_t block = 0;  // that runs it, beside others
+  // Beside others: the first block that runs it, and how many do.
+  std::uint32_t block = 0;
+  std::uint32_t blocks = 1;
 
   /// Those that have something to do.
   KHORO_HD std::uint32_t strands() const noexcept {
@@ -119,8 +121,8 @@ struct Calls {
   std::uint32_t blocks = 0;
   /// How often a block has been through with one of them. 0 when the launch begins.
   std::uint32_t* arrivals = nullptr;
-  /// What the blocks beyond do: calls of programs of one lane, each by its block. Those of one
-  /// block follow each other here, and run in that order.
+  /// What the blocks beyond do: calls of programs of one lane, each by its blocks. Those of the
+  /// same blocks follow each other here, and run in that order.
   const Call* beside = nullptr;
   std::uint32_t beside_count = 0;
 };

@@ -29,6 +29,9 @@ constexpr std::uint64_t rest_offset = Layout::to_line(sizeof(std::uint32_t));
 
 constexpr std::uint64_t to_words(std::uint64_t bytes) noexcept { return (bytes + 7) / 8 * 8; }
 
+/// Blocks for all calls beside others, unless each needs one: what moves as much as a GPU does.
+constexpr std::uint32_t most_beside = 32;
+
 /// Those for which all channels of a program are there.
 std::uint32_t strands_of(const Image& image, const DeviceEnds& ends) noexcept {
   if (image.ports.empty()) return 1;
@@ -189,25 +192,52 @@ void FusedLaunch::add_beside(DeviceExecution& program, const CallArguments& call
   auto part = std::find_if(beside_.begin(), beside_.end(), same);
   if (part == beside_.end()) part = beside_.insert(beside_.end(), {&program, {}});
   part->calls.push_back(*asked);
+  part->strands = std::max(part->strands, asked->strands());
+}
+
+FusedLaunch::Shares FusedLaunch::least() const noexcept {
+  Shares shares{0, 1};
+  for (const InTurn& each : in_turn_)
+    shares.in_turn = std::max(shares.in_turn, each.call.program.lane_count);
+  return shares;
+}
+
+FusedLaunch::Shares FusedLaunch::most() const noexcept {
+  const auto programs = static_cast<std::uint32_t>(std::max<std::size_t>(beside_.size(), 1));
+  Shares shares{0, std::max(1u, most_beside / programs)};
+  for (const InTurn& each : in_turn_)
+    shares.in_turn = std::max(shares.in_turn, each.call.strands() * each.call.program.lane_count);
+  return shares;
+}
+
+int FusedLaunch::blocks_of(const Shares& shares) const noexcept {
+  std::uint32_t blocks = shares.in_turn;
+  for (const Part& part : beside_) blocks += std::min(shares.beside, part.strands);
+  return static_cast<int>(blocks);
+}
+
+FusedLaunch::Shares FusedLaunch::shares_of(int blocks) const noexcept {
+  Shares shares = least();
+  const Shares most = this->most();
+  const auto spare = static_cast<std::uint32_t>(std::max(0, blocks - blocks_of(shares)));
+  const std::uint32_t more = std::min(spare, most.in_turn - shares.in_turn);
+  shares.in_turn += more;
+  if (!beside_.empty())
+    shares.beside += std::min((spare - more) / static_cast<std::uint32_t>(beside_.size()),
+                              most.beside - shares.beside);
+  return shares;
 }
 
 Launch FusedLaunch::shape() const noexcept {
   Launch launch;
   launch.kernel = kernel_;
-  std::uint32_t most = 0;
-  for (const InTurn& each : in_turn_)
-    most = std::max(most, each.call.strands() * each.call.program.lane_count);
-  launch.blocks = static_cast<int>(most + beside_.size());
+  launch.blocks = blocks_of(most());
   launch.threads = threads_of_block;
   launch.shared_bytes = block_bytes_;
   return launch;
 }
 
-int FusedLaunch::least_blocks() const noexcept {
-  std::uint32_t most = 0;
-  for (const InTurn& each : in_turn_) most = std::max(most, each.call.program.lane_count);
-  return static_cast<int>(most + beside_.size());
-}
+int FusedLaunch::least_blocks() const noexcept { return blocks_of(least()); }
 
 std::uint64_t FusedLaunch::bytes() const noexcept {
   std::uint64_t tables = 0, calls = in_turn_.empty() ? 0 : in_turn_.size() - 1;
@@ -221,7 +251,7 @@ void FusedLaunch::allocate() {
   if (bytes() > memory_.bytes) memory_ = arena_.take(2 * bytes());
 }
 
-void FusedLaunch::copy_rest(Calls& calls, DeviceStream& stream) {
+void FusedLaunch::copy_rest(Calls& calls, const Shares& shares, DeviceStream& stream) {
   allocate();
   std::byte* const there = memory_.in_kernels;
   rest_.assign(rest_offset, std::byte{0});  // no block has arrived
@@ -241,24 +271,26 @@ void FusedLaunch::copy_rest(Calls& calls, DeviceStream& stream) {
   calls.beside = calls.later + calls.later_count;
   std::uint32_t block = calls.blocks;
   for (Part& part : beside_) {
+    const std::uint32_t blocks = std::min(shares.beside, part.strands);
     for (Call& call : part.calls) {
       call.block = block;
+      call.blocks = blocks;
       add(call);
       ++calls.beside_count;
     }
-    ++block;
+    block += blocks;
   }
   stream.copy(memory_.address, address_of(rest_.data()), rest_.size());
 }
 
 void FusedLaunch::launch(DeviceStream& stream, int blocks) {
+  const Shares shares = shares_of(blocks);
   Launch launch = shape();
-  launch.blocks = std::clamp(blocks, least_blocks(), launch.blocks);
+  launch.blocks = blocks_of(shares);
   if (launch.blocks == 0) return;
   Calls calls;
-  calls.blocks =
-      static_cast<std::uint32_t>(launch.blocks) - static_cast<std::uint32_t>(beside_.size());
-  if (bytes() > 0) copy_rest(calls, stream);
+  calls.blocks = shares.in_turn;
+  if (bytes() > 0) copy_rest(calls, shares, stream);
   if (!in_turn_.empty()) calls.first = in_turn_.front().call;
   launch.arguments = std::as_bytes(std::span(&calls, 1));
   stream.launch(launch);

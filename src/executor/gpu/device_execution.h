@@ -173,12 +173,23 @@ class FusedLaunch {
   struct Part {
     DeviceExecution* program;
     std::vector<Call> calls;
+    std::uint32_t strands = 0;  // the most of any
   };
+  /// Blocks that all calls in turn are run by, and those that the calls of each program beside are.
+  struct Shares {
+    std::uint32_t in_turn = 0;
+    std::uint32_t beside = 0;  // for each, if it has as many strands
+  };
+  Shares least() const noexcept;
+  Shares most() const noexcept;
+  int blocks_of(const Shares& shares) const noexcept;
+  /// That come to no more blocks, unless these are less than the least.
+  Shares shares_of(int blocks) const noexcept;
   void note(const DeviceExecution& program) noexcept;
   /// Of what the kernel finds in memory of the device; 0 if all of it is among the arguments.
   std::uint64_t bytes() const noexcept;
   /// Writes that to the device.
-  void copy_rest(Calls& calls, DeviceStream& stream);
+  void copy_rest(Calls& calls, const Shares& shares, DeviceStream& stream);
 
   std::vector<InTurn> in_turn_;
   std::vector<Part> beside_;

@@ -138,7 +138,7 @@ KHORO_HD bool meet(const Team& team, const Call& call, std::uint32_t& arrivals, 
 KHORO_HD inline const Call* beside(const Calls& calls, const Call* call,
                                    std::uint32_t block) noexcept {
   const Call* const end = calls.beside + calls.beside_count;
-  while (call != end && call->block != block) ++call;
+  while (call != end && block - call->block >= call->blocks) ++call;
   return call == end ? nullptr : call;
 }
 
@@ -151,14 +151,17 @@ KHORO_HD void run_block(const Team& team, const Calls& calls, std::uint32_t bloc
   for (std::uint32_t done = 0; call != nullptr;) {
     const std::uint32_t lanes = call->program.lane_count;
     Work work;
-    std::uint32_t at_once = 1;  // strands
-    if (in_turn && lanes > 0) {
+    std::uint32_t at_once = 0;  // strands
+    if (!in_turn) {
+      work = {0, block - call->block};
+      at_once = call->blocks;
+    } else if (lanes > 0) {
       work = {block % lanes, block / lanes};
       at_once = calls.blocks / lanes;
     }
     // All ranks begin strands in their order, so that each is come to by all, however many blocks
     // they have for it. The blocks that are left over do nothing.
-    const std::uint32_t end = lanes > 0 && work.strand < at_once ? call->strands() : 0;
+    const std::uint32_t end = work.strand < at_once ? call->strands() : 0;
     for (; work.strand < end; work.strand += at_once) {
       if (!run_lane(team, *call, work, memory)) return;
       team.sync();  // before the memory is laid out anew
