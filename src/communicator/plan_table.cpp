@@ -185,9 +185,9 @@ PlanTable::Entry& PlanTable::make(const Collective& collective, const Choice& ch
     entry.on_gpu = std::make_unique<gpu::DeviceExecution>(std::move(image), collective, *seat_);
     const auto footprint = entry.on_gpu->footprint();
     log(LogLevel::info,
-        "rank {}: plan {} takes {} blocks of {} threads with {} bytes of shared memory each, and "
-        "{} bytes of the GPU's memory",
-        rank_, name, footprint.blocks, footprint.threads, footprint.shared_bytes,
+        "rank {}: plan {} takes {} blocks of {} threads with {} bytes of shared memory each, for "
+        "each of {} strands at most, and {} bytes of the GPU's memory",
+        rank_, name, footprint.blocks, footprint.threads, footprint.shared_bytes, footprint.strands,
         footprint.program_bytes);
     return entries_.emplace_back(std::move(entry));
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The kernel for real GPUs: a block is a lane, and its threads are the team.
+// The kernel for real GPUs: a block is a lane of a strand, and its threads are the team.
 
 #include <cstddef>
 #include <cstdint>

@@ -107,13 +107,15 @@ class DeviceExecution {
   const Image& image() const noexcept { return image_; }
   /// What a call takes of the device, beside its buffers and partial results.
   struct Footprint {
-    std::size_t blocks = 0;
+    std::size_t blocks = 0;          // of a strand
+    std::uint32_t strands = 1;       // at most
     int threads = 0;                 // of a block
     std::uint32_t shared_bytes = 0;  // of a block
     std::uint64_t program_bytes = 0;
   };
   Footprint footprint() const noexcept {
-    return {image_.lanes.size(), threads_of_block, layout_.block_bytes(), layout_.bytes()};
+    return {image_.lanes.size(), program_.strand_count, threads_of_block, layout_.block_bytes(),
+            layout_.bytes()};
   }
 
  private:
@@ -157,10 +159,10 @@ class FusedLaunch {
   /// can do it, when several strands follow each other in a block.
   Launch shape() const noexcept;
   int least_blocks() const noexcept;
-  /// Queues them all, in so many blocks as there are, but not fewer. The buffers are the device's
-  /// until the stream has done it. Launches of a rank are done in the order in which they are
-  /// queued, on whatever streams, and the device must be able to run all their blocks at once: both
-  /// is for the caller to see to. Throws `Error`.
+  /// Queues them all, in no more blocks than so many, or in the fewest that can do it. The buffers
+  /// are the device's until the stream has done it. Launches of a rank are done in the order in
+  /// which they are queued, on whatever streams, and the device must be able to run all their
+  /// blocks at once: both is for the caller to see to. Throws `Error`.
   void launch(DeviceStream& stream, int blocks);
   void launch(DeviceStream& stream) { launch(stream, shape().blocks); }
   void clear() noexcept;
