@@ -74,8 +74,9 @@ GpuPlaces gpu_places_of(const gpu::Layout& layout, int ranks, int strands) noexc
           GpuPlaces::to_page(layout.sender_bytes())};
 }
 
-GpuChannels::GpuChannels(Parts parts)
+GpuChannels::GpuChannels(Parts parts, gpu::DeviceArena& arena)
     : parts_(std::move(parts)),
+      arena_(arena),
       staging_(*parts_.driver, parts_.device, parts_.rank, places_in(parts_.areas)),
       bytes_(parts_.ipc->bytes()) {}
 
@@ -135,13 +136,8 @@ int GpuChannels::channel_of(std::uint8_t index, std::uint32_t strand) const {
 std::byte* GpuChannels::place(int peer, int of, std::uint64_t offset, std::uint64_t bytes) {
   if (reaches(peer)) return parts_.ipc->place(of == parts_.rank ? -1 : of, offset);
   std::byte* const found = staging_.place(of, offset, bytes);
-  count();
+  bytes_.store(parts_.ipc->bytes() + staging_.bytes(), std::memory_order_relaxed);
   return found;
-}
-
-void GpuChannels::count() noexcept {
-  const std::uint64_t ends = ends_memory_ ? ends_memory_->held() : 0;
-  bytes_.store(parts_.ipc->bytes() + staging_.bytes() + ends, std::memory_order_relaxed);
 }
 
 gpu::End* GpuChannels::end(int peer, int channel, bool sends) {
@@ -154,17 +150,9 @@ gpu::End* GpuChannels::end(int peer, int channel, bool sends) {
       place(peer, sender, places.sender(receiver, channel), places.sender_bytes));
   if (reaches(peer)) end.peer_device = only(parts_.ipc->device_beside(peer));
 
-  constexpr std::uint64_t room = gpu::Layout::to_line(sizeof(gpu::End));
-  const auto most = 2 * static_cast<std::uint64_t>(places.ranks * places.channels);
-  if (!ends_memory_) {
-    ends_memory_ = parts_.driver->allocate(parts_.device, most * room);
-    count();
-  }
-  const DeviceAddress at = ends_memory_->address() + ends_.size() * room;
-  const std::unique_ptr<DeviceStream> stream = parts_.driver->make_stream(parts_.device);
-  stream->copy(at, reinterpret_cast<std::uintptr_t>(&end), sizeof end);
-  stream->synchronize();
-  auto* const there = reinterpret_cast<gpu::End*>(parts_.driver->in_kernels(parts_.device, at));
+  const gpu::DeviceArena::Piece piece = arena_.take(sizeof end);
+  arena_.write(piece.address, std::as_bytes(std::span(&end, 1)));
+  auto* const there = reinterpret_cast<gpu::End*>(piece.in_kernels);
   ends_.emplace(Name{peer, channel, sends}, there);
   return there;
 }

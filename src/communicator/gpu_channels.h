@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/settings.h"
+#include "executor/gpu/device_arena.h"
 #include "executor/gpu/device_execution.h"
 #include "transport/gpu/cuda_ipc.h"
 #include "transport/gpu/places.h"
@@ -53,7 +54,7 @@ gpu::Layout gpu_layout_of(const Settings& settings, int ranks);
 int gpu_strands_of(const Settings& settings, int ranks);
 GpuPlaces gpu_places_of(const gpu::Layout& layout, int ranks, int strands) noexcept;
 
-/// The ends of a rank's channels in memory of its GPU, by peer and index. Each is opened when it is
+/// The ends of a rank's channels on its GPU, by peer and index. Each is opened when it is
 /// first asked for, and kept. Two GPUs that reach each other's memory pass messages there, others
 /// through memory of the host. Thread-compatible.
 class GpuChannels final : public gpu::DeviceEnds {
@@ -68,7 +69,8 @@ class GpuChannels final : public gpu::DeviceEnds {
     std::unique_ptr<CudaIpc> ipc;
     std::vector<GpuArea> areas;  // of all ranks, by rank; their memory is borrowed
   };
-  explicit GpuChannels(Parts parts);
+  /// The ends lie in the arena, which outlives them.
+  GpuChannels(Parts parts, gpu::DeviceArena& arena);
 
   const gpu::Layout& layout() const noexcept override { return parts_.layout; }
   std::uint32_t strands(std::uint8_t index) const noexcept override;
@@ -97,11 +99,10 @@ class GpuChannels final : public gpu::DeviceEnds {
   bool reaches(int peer) const noexcept;
 
   Parts parts_;
+  gpu::DeviceArena& arena_;
   Staging staging_;
-  std::unique_ptr<DeviceMemory> ends_memory_;
   std::map<Name, gpu::End*> ends_;
   std::atomic<std::uint64_t> bytes_{0};
-  void count() noexcept;
 };
 
 }  // namespace khoro

@@ -66,8 +66,7 @@ std::unique_ptr<GpuSide> GpuSeat::join(Membership& membership,
   }
   parts.ipc = std::move(ipc_);
   return std::make_unique<GpuSide>(
-      GpuSide::Parts{driver_, device_, std::make_unique<GpuChannels>(std::move(parts)),
-                     membership.communicator, neighbours},
+      GpuSide::Parts{driver_, device_, std::move(parts), membership.communicator, neighbours},
       settings, rank_, places_.ranks);
 }
 

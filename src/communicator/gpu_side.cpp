@@ -21,12 +21,12 @@ std::uint64_t direct_bytes_of(const Settings& settings) {
 GpuSide::GpuSide(Parts parts, const Settings& settings, int rank, int ranks)
     : driver_(parts.driver),
       device_(parts.device),
-      channels_(std::move(parts.channels)),
-      control_(*driver_, device_),
       arena_(*driver_, device_),
+      channels_(std::move(parts.channels), arena_),
+      control_(*driver_, device_),
       scratch_(*driver_, device_, settings.direct_bytes > 0),
       plans_(rank, ranks, settings,
-             gpu::DeviceSeat{*driver_, device_, arena_, *channels_, control_, scratch_,
+             gpu::DeviceSeat{*driver_, device_, arena_, channels_, control_, scratch_,
                              Partials::dtype, false, direct_bytes_of(settings)}),
       residency_(GpuResidency::of(*driver_, device_), parts.communicator, parts.neighbours),
       stream_(driver_->make_stream(device_)) {}

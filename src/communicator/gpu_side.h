@@ -28,7 +28,7 @@ class GpuSide {
   struct Parts {
     std::shared_ptr<Driver> driver;
     int device = 0;
-    std::unique_ptr<GpuChannels> channels;
+    GpuChannels::Parts channels;
     std::uint64_t communicator = 0;
     int neighbours = 1;  // ranks of the communicator on the same GPU, this one among them
   };
@@ -43,10 +43,10 @@ class GpuSide {
 
   Driver& driver() const noexcept { return *driver_; }
   int device() const noexcept { return device_; }
-  const GpuChannels& channels() const noexcept { return *channels_; }
+  const GpuChannels& channels() const noexcept { return channels_; }
   /// Memory of the GPU, and pinned, that this rank owns: for its channels, for partial results, and
-  /// for programs and what is launched beside them.
-  std::uint64_t channel_bytes() const noexcept { return channels_->bytes(); }
+  /// for programs, the ends of channels that they find, and what is launched beside them.
+  std::uint64_t channel_bytes() const noexcept { return channels_.bytes(); }
   std::uint64_t scratch_bytes() const noexcept { return scratch_.held(); }
   std::uint64_t program_bytes() const noexcept { return arena_.held() + control_.bytes(); }
   /// The buffer as kernels of the GPU see it. Throws invalid_argument, naming it, if they do not
@@ -104,9 +104,9 @@ class GpuSide {
  private:
   const std::shared_ptr<Driver> driver_;
   const int device_;
-  std::unique_ptr<GpuChannels> channels_;
-  gpu::ControlPage control_;
   gpu::DeviceArena arena_;
+  GpuChannels channels_;
+  gpu::ControlPage control_;
   gpu::DeviceScratch scratch_;
   PlanTable plans_;
   std::mutex mutex_;

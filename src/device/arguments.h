@@ -30,6 +30,10 @@ inline void check_allocation(int device, std::uint64_t bytes, std::uint64_t memo
 }
 
 inline std::size_t page_bytes() { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
+/// Bytes of the pages that hold so many.
+inline std::uint64_t to_pages(std::uint64_t bytes) {
+  return (bytes + page_bytes() - 1) / page_bytes() * page_bytes();
+}
 
 /// What Driver::reach() says of an address of nothing.
 inline Error unreachable(DeviceAddress address) {

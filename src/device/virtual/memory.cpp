@@ -19,10 +19,6 @@
 namespace khoro::virtual_gpu {
 namespace {
 
-std::uint64_t to_pages(std::uint64_t bytes) {
-  return (bytes + page_bytes() - 1) / page_bytes() * page_bytes();
-}
-
 /// Addresses at which there is nothing, and nothing else will be.
 class Guard {
  public:

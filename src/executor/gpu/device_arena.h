@@ -5,14 +5,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "device/driver.h"
+#include "executor/gpu/pinned_pages.h"
 
 namespace khoro::gpu {
 
-/// Memory of a device for the many small things that a rank keeps there until its communicator
-/// ends: a device's pages are large, so they share them. Thread-compatible.
+/// Memory for the many small things that a rank keeps on a device until its communicator ends: a
+/// device's pages are large, so they share them. Thread-compatible.
 class DeviceArena {
  public:
   DeviceArena(Driver& driver, int device) noexcept : driver_(driver), device_(device) {}
@@ -26,7 +28,11 @@ class DeviceArena {
   };
   /// Of that many bytes at a multiple of 128, until the arena ends. Throws `Error`.
   Piece take(std::uint64_t bytes);
-  /// What it takes of the device. Any thread.
+  /// Writes to a piece, which may be done while kernels run that do not look there.
+  void write(DeviceAddress to, std::span<const std::byte> from);
+  /// As take(), but pinned memory of the host, from which streams copy to pieces.
+  std::span<std::byte> take_pinned(std::uint64_t bytes);
+  /// What it takes of the device and of the host. Any thread.
   std::uint64_t held() const noexcept { return held_.load(std::memory_order_relaxed); }
 
  private:
@@ -34,7 +40,10 @@ class DeviceArena {
   int device_;
   std::vector<std::unique_ptr<DeviceMemory>> memory_;
   Piece left_;  // of the last one
+  std::vector<std::unique_ptr<PinnedPages>> pinned_;
+  std::span<std::byte> pinned_left_;  // of the last of them
   std::atomic<std::uint64_t> held_{0};
+  std::unique_ptr<DeviceStream> stream_;  // for writes; null: there was none
 };
 
 }  // namespace khoro::gpu

@@ -2,7 +2,6 @@
 #include "executor/gpu/device_execution.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <span>
@@ -10,8 +9,6 @@
 
 #include "base/device.h"
 #include "base/error.h"
-#include "base/system.h"
-#include "device/arguments.h"
 #include "executor/gpu/kernel.h"
 
 namespace khoro::gpu {
@@ -42,26 +39,10 @@ std::uint32_t strands_of(const Image& image, const DeviceEnds& ends) noexcept {
 
 }  // namespace
 
-ControlPage::ControlPage(Driver& driver, int device) {
-  // Shared, so that a fork of the process does not give it another page than the one pinned.
-  void* const page =
-      ::mmap(nullptr, page_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (page == MAP_FAILED) throw_errno("a page that kernels see");
-  here_ = static_cast<Words*>(page);
-  try {
-    pinned_ = driver.pin({static_cast<std::byte*>(page), page_bytes()});
-    there_ = at<Words>(driver.in_kernels(device, pinned_->address()));
-  } catch (...) {
-    pinned_.reset();
-    ::munmap(page, page_bytes());
-    throw;
-  }
-}
-
-ControlPage::~ControlPage() {
-  pinned_.reset();
-  ::munmap(here_, page_bytes());
-}
+ControlPage::ControlPage(Driver& driver, int device)
+    : page_(driver, device, sizeof(Words)),
+      here_(reinterpret_cast<Words*>(page_.here().data())),
+      there_(reinterpret_cast<Words*>(page_.in_kernels())) {}
 
 void ControlPage::stop() noexcept { khoro::publish(here_->stop, 1u); }
 
@@ -71,8 +52,6 @@ Report ControlPage::report() const noexcept {
   return {failure, khoro::observe(here_->report.stopped), khoro::observe(here_->report.digest),
           khoro::observe(here_->report.peer)};
 }
-
-std::uint64_t ControlPage::bytes() const noexcept { return page_bytes(); }
 
 std::byte* DeviceScratch::at_least(std::uint64_t bytes) {
   if (bytes == 0) return nullptr;
@@ -97,15 +76,9 @@ DeviceExecution::DeviceExecution(Image image, const Collective& collective, cons
       layout_(image_, collective, strands_of(image_, seat.ends)),
       kernel_(&seat.driver.kernel(seat.device, kernel_image(), kernel_name)) {
   memory_ = seat.arena.take(layout_.bytes());
-  write();
-}
-
-void DeviceExecution::write() {
   std::vector<std::byte> copy(layout_.bytes());
   program_ = layout_.write(copy, memory_.in_kernels);
-  const std::unique_ptr<DeviceStream> stream = seat_.driver.make_stream(seat_.device);
-  stream->copy(memory_.address, address_of(copy.data()), copy.size());
-  stream->synchronize();
+  seat.arena.write(memory_.address, copy);
 }
 
 void DeviceExecution::open(std::uint32_t strands) {
@@ -115,13 +88,9 @@ void DeviceExecution::open(std::uint32_t strands) {
     for (const Port& port : image_.ports)
       ends.push_back(port.sends ? seat_.ends.sender(port.peer, port.index, strand)
                                 : seat_.ends.receiver(port.peer, port.index, strand));
-  if (!ends.empty()) {
-    // Calls that run now are of strands before these.
-    const std::unique_ptr<DeviceStream> stream = seat_.driver.make_stream(seat_.device);
-    stream->copy(memory_.address + layout_.ends_of(opened_), address_of(ends.data()),
-                 ends.size() * sizeof(End*));
-    stream->synchronize();
-  }
+  // Calls that run now are of strands before these.
+  if (!ends.empty())
+    seat_.arena.write(memory_.address + layout_.ends_of(opened_), std::as_bytes(std::span(ends)));
   opened_ = strands;
 }
 
@@ -239,7 +208,7 @@ Launch FusedLaunch::shape() const noexcept {
 
 int FusedLaunch::least_blocks() const noexcept { return blocks_of(least()); }
 
-std::uint64_t FusedLaunch::bytes() const noexcept {
+std::uint64_t FusedLaunch::rest_bytes() const noexcept {
   std::uint64_t tables = 0, calls = in_turn_.empty() ? 0 : in_turn_.size() - 1;
   for (const InTurn& each : in_turn_) tables += to_words(each.table.bytes().size());
   for (const Part& part : beside_) calls += part.calls.size();
@@ -247,27 +216,29 @@ std::uint64_t FusedLaunch::bytes() const noexcept {
 }
 
 void FusedLaunch::allocate() {
+  if (rest_bytes() <= rest_here_.size()) return;
   // Twice as much, so that all that was grown out of is less than what is used.
-  if (bytes() > memory_.bytes) memory_ = arena_.take(2 * bytes());
+  rest_ = arena_.take(2 * rest_bytes());
+  rest_here_ = arena_.take_pinned(rest_.bytes);
 }
 
 void FusedLaunch::copy_rest(Calls& calls, const Shares& shares, DeviceStream& stream) {
   allocate();
-  std::byte* const there = memory_.in_kernels;
-  rest_.assign(rest_offset, std::byte{0});  // no block has arrived
+  std::byte* const there = rest_.in_kernels;
+  std::fill_n(rest_here_.begin(), rest_offset, std::byte{0});  // no block has arrived
   calls.arrivals = reinterpret_cast<std::uint32_t*>(there);
-  for (InTurn& each : in_turn_) {
-    const std::span<const std::byte> table = each.table.bytes();
-    each.table.place(each.call, there + rest_.size());
-    rest_.insert(rest_.end(), table.begin(), table.end());
-    rest_.resize(to_words(rest_.size()));
-  }
-  const auto add = [&](const Call& call) {
-    const auto bytes = std::as_bytes(std::span(&call, 1));
-    rest_.insert(rest_.end(), bytes.begin(), bytes.end());
+  std::uint64_t end = rest_offset;
+  const auto add = [&](std::span<const std::byte> bytes) {
+    std::copy(bytes.begin(), bytes.end(), rest_here_.subspan(end).begin());
+    end += to_words(bytes.size());
   };
-  calls.later = reinterpret_cast<const Call*>(there + rest_.size());
-  for (std::size_t i = 1; i < in_turn_.size(); ++i, ++calls.later_count) add(in_turn_[i].call);
+  for (InTurn& each : in_turn_) {
+    each.table.place(each.call, there + end);
+    add(each.table.bytes());
+  }
+  const auto add_call = [&](const Call& call) { add(std::as_bytes(std::span(&call, 1))); };
+  calls.later = reinterpret_cast<const Call*>(there + end);
+  for (std::size_t i = 1; i < in_turn_.size(); ++i, ++calls.later_count) add_call(in_turn_[i].call);
   calls.beside = calls.later + calls.later_count;
   std::uint32_t block = calls.blocks;
   for (Part& part : beside_) {
@@ -275,12 +246,12 @@ void FusedLaunch::copy_rest(Calls& calls, const Shares& shares, DeviceStream& st
     for (Call& call : part.calls) {
       call.block = block;
       call.blocks = blocks;
-      add(call);
+      add_call(call);
       ++calls.beside_count;
     }
     block += blocks;
   }
-  stream.copy(memory_.address, address_of(rest_.data()), rest_.size());
+  stream.copy(rest_.address, address_of(rest_here_.data()), end);
 }
 
 void FusedLaunch::launch(DeviceStream& stream, int blocks) {
@@ -290,7 +261,7 @@ void FusedLaunch::launch(DeviceStream& stream, int blocks) {
   if (launch.blocks == 0) return;
   Calls calls;
   calls.blocks = shares.in_turn;
-  if (bytes() > 0) copy_rest(calls, shares, stream);
+  if (rest_bytes() > 0) copy_rest(calls, shares, stream);
   if (!in_turn_.empty()) calls.first = in_turn_.front().call;
   launch.arguments = std::as_bytes(std::span(&calls, 1));
   stream.launch(launch);

@@ -11,6 +11,7 @@
 #include "executor/execution.h"
 #include "executor/gpu/block_table.h"
 #include "executor/gpu/device_arena.h"
+#include "executor/gpu/pinned_pages.h"
 #include "executor/gpu/program.h"
 
 namespace khoro::gpu {
@@ -21,15 +22,12 @@ class ControlPage {
  public:
   /// Throws `Error`.
   ControlPage(Driver& driver, int device);
-  ~ControlPage();
-  ControlPage(const ControlPage&) = delete;
-  ControlPage& operator=(const ControlPage&) = delete;
 
   /// Has all kernels of the rank end soon, those that are queued too.
   void stop() noexcept;
   Report report() const noexcept;
   /// Of host memory.
-  std::uint64_t bytes() const noexcept;
+  std::uint64_t bytes() const noexcept { return page_.here().size(); }
 
   std::uint32_t* stop_in_kernels() const noexcept { return &there_->stop; }
   Report* report_in_kernels() const noexcept { return &there_->report; }
@@ -39,9 +37,9 @@ class ControlPage {
     alignas(128) std::uint32_t stop;
     alignas(128) Report report;
   };
-  Words* here_ = nullptr;
-  Words* there_ = nullptr;
-  std::unique_ptr<PinnedMemory> pinned_;
+  PinnedPages page_;
+  Words* here_;
+  Words* there_;
 };
 
 /// Memory of a device for partial results, shared by the programs of a communicator: their calls
@@ -123,7 +121,6 @@ class DeviceExecution {
   /// The call as kernels take it; nothing if there is nothing to do. Unequal blocks are put into
   /// `table`, which is null where it must have equal ones.
   std::optional<Call> prepare(const CallArguments& call, BlockTable* table);
-  void write();
   /// Opens the ports of so many strands at least.
   void open(std::uint32_t strands);
   /// Translates what is still as callers see it, and takes away from `devices` those that do not
@@ -189,7 +186,7 @@ class FusedLaunch {
   Shares shares_of(int blocks) const noexcept;
   void note(const DeviceExecution& program) noexcept;
   /// Of what the kernel finds in memory of the device; 0 if all of it is among the arguments.
-  std::uint64_t bytes() const noexcept;
+  std::uint64_t rest_bytes() const noexcept;
   /// Writes that to the device.
   void copy_rest(Calls& calls, const Shares& shares, DeviceStream& stream);
 
@@ -197,9 +194,9 @@ class FusedLaunch {
   std::vector<Part> beside_;
   const Kernel* kernel_ = nullptr;
   std::uint32_t block_bytes_ = 0;
-  std::vector<std::byte> rest_;  // as it lies on the device
   DeviceArena& arena_;
-  DeviceArena::Piece memory_;
+  DeviceArena::Piece rest_;
+  std::span<std::byte> rest_here_;  // as large, and what it is written from
 };
 
 }  // namespace khoro::gpu
