@@ -66,17 +66,28 @@ int GpuResidency::shared() const noexcept {
   return blocks;
 }
 
-std::vector<const GpuResidency::Member*> GpuResidency::others_of(const Member& member) const {
-  std::vector<const Member*> others;
-  for (const Member* each : alone_)
-    if (each != &member && each->ended_) others.push_back(each);
+int GpuResidency::most_alone() const noexcept {
+  int blocks = 0;
+  for (const Member* each : alone_) blocks = std::max({blocks, each->least_, each->widest_});
+  return blocks;
+}
+
+GpuResidency::Others GpuResidency::beside(const Member& member) const noexcept {
+  Others others;
+  for (const Member* each : alone_) {
+    if (each == &member) continue;
+    others.run += each->widest_;
+    others.all += each->widest_ > 0 ? each->widest_ : std::max(each->least_, 1);
+  }
   return others;
 }
 
-int GpuResidency::blocks_of(const std::vector<const Member*>& members) noexcept {
-  int blocks = 0;
-  for (const Member* each : members) blocks += each->widest_;
-  return blocks;
+void GpuResidency::look() noexcept {
+  for (Member* each : alone_) {
+    if (each->launches_ || (each->ended_ && runs(*each->ended_))) continue;
+    each->ended_.reset();
+    each->widest_ = 0;
+  }
 }
 
 void GpuResidency::refuse(int blocks, int ranks, int others) const {
@@ -94,51 +105,61 @@ void GpuResidency::refuse(int blocks, int ranks, int others) const {
 int GpuResidency::Member::share(int blocks, int least) {
   GpuResidency& all = *residency_;
   int& mine = all.shares_[communicator_].blocks;
-  int widest = 0;  // of those that take turns
-  for (const Member* each : all.alone_) widest = std::max(widest, each->widest_);
-  const int others = all.shared() - mine + widest;
+  const auto others = [&] { return all.shared() - mine + all.most_alone(); };
   // What it has once it keeps; half of what is left is for others that may come.
-  const int most = std::max(mine, (all.places_ - others) / 2) / ranks_;
-  const int granted = std::max(least, std::min(blocks, most));
-  if (others + granted * ranks_ > all.places_) all.refuse(granted, ranks_, others);
+  const auto most = [&] { return std::max(mine, (all.places_ - others()) / 2) / ranks_; };
+  if (blocks > most()) all.look();
+  const int granted = std::max(least, std::min(blocks, most()));
+  if (others() + granted * ranks_ > all.places_) all.refuse(granted, ranks_, others());
   mine = std::max(mine, granted * ranks_);
   return granted;
 }
 
-int GpuResidency::Member::take_turn(int blocks, int least, DeviceStream& stream) {
+int GpuResidency::Member::take_turn(int blocks, int least, DeviceStream& stream,
+                                    std::unique_lock<std::mutex>& lock) {
   GpuResidency& all = *residency_;
-  const int shared = all.shared(), places = all.places_ - shared;
-  if (least > places) all.refuse(least, ranks_, shared);
+  const auto places = [&] {
+    const int shared = all.shared();
+    if (least > all.places_ - shared) all.refuse(least, ranks_, shared);
+    return all.places_ - shared;
+  };
   // Most often there is room for all, and none is asked whether it still runs.
-  std::vector<const Member*> others = all.others_of(*this);
-  if (places - blocks_of(others) < blocks)
-    others.erase(std::remove_if(others.begin(), others.end(),
-                                [](const Member* each) { return !runs(*each->ended_); }),
-                 others.end());
-  int left = places - blocks_of(others);
-  if (left < least) {
-    for (const Member* each : others) stream.wait(*each->ended_);
-    left = places;
+  if ((places() - all.beside(*this).all) / 2 < blocks) all.look();
+  Others others = all.beside(*this);
+  if (places() - others.run < least) {
+    // One that is being launched can be waited for once it has been.
+    const auto launches = [](const Member* each) { return each->launches_; };
+    all.launched_.wait(
+        lock, [&] { return std::none_of(all.alone_.begin(), all.alone_.end(), launches); });
+    for (const Member* each : all.alone_)
+      if (each != this && each->ended_) stream.wait(*each->ended_);
+    others = all.beside(*this);
+    others.all -= std::exchange(others.run, 0);
   }
-  const int granted = std::clamp(blocks, least, left);
+  const int granted = std::clamp(blocks, least, std::max(least, (places() - others.all) / 2));
+  least_ = std::max(least_, least);
   widest_ = std::max(widest_, granted);
+  launches_ = true;
   return granted;
 }
 
 GpuResidency::Turn GpuResidency::Member::enter(const Launch& launch, int least,
                                                DeviceStream& stream) {
-  if (launch.blocks == 0) return Turn(0);
+  if (launch.blocks == 0) return {0, nullptr};
   std::unique_lock lock(residency_->mutex_);
   residency_->see(launch);
-  if (ranks_ > 1) return Turn(share(launch.blocks, least));
-  const int blocks = take_turn(launch.blocks, least, stream);
-  return {blocks, this, std::move(lock)};
+  if (ranks_ > 1) return {share(launch.blocks, least), nullptr};
+  return {take_turn(launch.blocks, least, stream, lock), this};
 }
 
-void GpuResidency::Turn::launched(std::shared_ptr<DeviceEvent> ended) noexcept {
+void GpuResidency::Turn::end(std::shared_ptr<DeviceEvent> ended) noexcept {
   if (member_ == nullptr) return;
-  member_->ended_ = std::move(ended);
-  lock_.unlock();
+  GpuResidency& residency = *member_->residency_;
+  const std::lock_guard lock(residency.mutex_);
+  if (ended) member_->ended_ = std::move(ended);
+  member_->launches_ = false;
+  residency.launched_.notify_all();
+  member_ = nullptr;
 }
 
 }  // namespace khoro

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -16,7 +17,9 @@ namespace khoro {
 /// must have a place there which may be launched beside each other: the widest launch of each
 /// communicator, times its ranks on the GPU. Those of a communicator that has one rank there take
 /// turns with others of the kind where not all fit, in the order in which they are launched.
-/// Launches that can do with fewer blocks than they would like may get fewer. Thread-safe.
+/// Launches that can do with fewer blocks than they would like may get fewer: they leave half of
+/// the GPU to communicators that may come, and to those that are there what these need.
+/// Thread-safe.
 class GpuResidency {
  public:
   /// That of the GPU, which all ask for who are on it. Borrows the driver.
@@ -42,32 +45,37 @@ class GpuResidency {
     friend class GpuResidency;
     // With the lock. They return the blocks that it has places for.
     int share(int blocks, int least);
-    int take_turn(int blocks, int least, DeviceStream& stream);
+    int take_turn(int blocks, int least, DeviceStream& stream, std::unique_lock<std::mutex>& lock);
 
     const std::shared_ptr<GpuResidency> residency_;
     const std::uint64_t communicator_;
     const int ranks_;
     // Of a communicator with one rank on the GPU.
-    int widest_ = 0;
-    std::shared_ptr<DeviceEvent> ended_;  // of the last launch; null: there was none
+    int least_ = 0;                       // the most that any launch had to have
+    int widest_ = 0;                      // of launches that have not ended, as far as was asked
+    bool launches_ = false;               // now
+    std::shared_ptr<DeviceEvent> ended_;  // of the last launch; null: it has ended
   };
 
-  /// Between entering and having launched.
+  /// Between entering and having launched. Others launch meanwhile, unless they have to wait for
+  /// it.
   class Turn {
    public:
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    ~Turn() { end(nullptr); }
     /// That the launch may have.
     int blocks() const noexcept { return blocks_; }
     /// The launch is on its stream, and ends with the event, which is recorded once.
-    void launched(std::shared_ptr<DeviceEvent> ended) noexcept;
+    void launched(std::shared_ptr<DeviceEvent> ended) noexcept { end(std::move(ended)); }
 
    private:
     friend class Member;
-    explicit Turn(int blocks) noexcept : blocks_(blocks) {}
-    Turn(int blocks, Member* member, std::unique_lock<std::mutex> lock) noexcept
-        : blocks_(blocks), member_(member), lock_(std::move(lock)) {}
-    int blocks_;
-    Member* member_ = nullptr;  // null: it takes no turns
-    std::unique_lock<std::mutex> lock_;
+    /// `member`: null if it takes no turns.
+    Turn(int blocks, Member* member) noexcept : blocks_(blocks), member_(member) {}
+    void end(std::shared_ptr<DeviceEvent> ended) noexcept;
+    const int blocks_;
+    Member* member_;
   };
 
  private:
@@ -79,15 +87,23 @@ class GpuResidency {
   /// Asks for the places, if that was not done for such blocks yet.
   void see(const Launch& launch);
   int shared() const noexcept;
-  /// Of the members that take turns, those that have launched.
-  std::vector<const Member*> others_of(const Member& member) const;
-  /// That they may have.
-  static int blocks_of(const std::vector<const Member*>& members) noexcept;
+  // Of the members that take turns.
+  /// Places for one of them.
+  int most_alone() const noexcept;
+  /// Places that launches beside one of `member` have, and with those that will.
+  struct Others {
+    int run = 0;
+    int all = 0;
+  };
+  Others beside(const Member& member) const noexcept;
+  /// Asks which launches have ended.
+  void look() noexcept;
   [[noreturn]] void refuse(int blocks, int ranks, int others) const;
 
   const Driver& driver_;
   const int device_;
   std::mutex mutex_;
+  std::condition_variable launched_;
   std::uint32_t block_bytes_ = 0;  // the most of any launch
   int places_ = 0;                 // for such blocks; 0: not asked for yet
   std::map<std::uint64_t, Share> shares_;

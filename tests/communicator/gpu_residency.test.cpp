@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <thread>
 
 #include "base/error.h"
@@ -120,12 +121,55 @@ TEST_CASE("launches that can do with fewer blocks get what is left", "[communica
   const Gpu another;
   Rank first(another, 1, 1), second(another, 2, 1), third(another, 3, 1);
   conformance::Gate gate;
-  CHECK(first.granted(8, 1, gate.wait()) == 8);
-  CHECK(second.granted(8, 1) == 2);
-  second.stream->synchronize();  // beside the first
+  CHECK(first.granted(8, 1, gate.wait()) == 4);   // half of the GPU but for two that may come
+  CHECK(second.granted(8, 1, gate.wait()) == 2);  // half of what is left but for one
+  CHECK(third.granted(8, 1) == 2);
+  CHECK(third.granted(8, 3) == 3);
+  third.stream->synchronize();  // beside the others
   gate.open();
   first.stream->synchronize();
-  CHECK(third.granted(20, 1) == 10);
+  second.stream->synchronize();
+  CHECK(third.granted(20, 1) == 4);
+  CHECK(third.granted(20, 9) == 9);
+}
+
+TEST_CASE("no communicator of one rank on a GPU has to wait for what others could do without",
+          "[communicator]") {
+  const Gpu gpu;
+  std::deque<Rank> ranks;
+  for (std::uint64_t i = 0; i < 10; ++i) ranks.emplace_back(gpu, i, 1);
+  conformance::Gate gate;
+  for (int again = 0; again < 2; ++again)
+    for (Rank& rank : ranks) CHECK(rank.granted(10, 1, gate.wait()) == 1);
+  ranks.emplace_back(gpu, 10, 1);
+  std::atomic<bool> ran = false;
+  CHECK(ranks.back().granted(1, 1, [&] { ran = true; }) == 1);  // the eleventh waits
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  CHECK(!ran);
+  gate.open();
+  ranks.back().stream->synchronize();
+  CHECK(ran);
+}
+
+TEST_CASE("who is kept from launching keeps others only where these must wait", "[communicator]") {
+  const Gpu gpu;
+  Rank slow(gpu, 1, 1), beside(gpu, 2, 1), after(gpu, 3, 1);
+  std::atomic<bool> launched = false;
+  std::thread late;
+  {
+    GpuResidency::Turn turn = slow.member.enter(gpu.launch(6), 6, *slow.stream);
+    beside.launch(4);
+    late = std::thread([&] {
+      after.launch(5);
+      launched = true;
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    CHECK(!launched);
+  }  // it was not launched
+  late.join();
+  CHECK(launched);
+  after.stream->synchronize();
+  after.launch(10);
 }
 
 TEST_CASE("communicators of one rank on a GPU take turns where not all fit", "[communicator]") {
