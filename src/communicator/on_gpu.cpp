@@ -106,6 +106,7 @@ void Communicator::prepare(const Call& call, GpuSide::Flight& flight) {
                             arguments);
   else
     flight.calls.add_in_turn(*last_.plan->on_gpu, arguments);
+  if (!signature.point_to_point()) operation.turn = flight.calls.in_turn();
   // What the call borrowed is not looked at any more; of blocks reports name the lengths.
   operation.call.own = nullptr;
   flight.operations.push_back(std::move(operation));
@@ -213,7 +214,7 @@ void Communicator::reap() noexcept {
   for (; !flights.empty(); gpu_->land()) {
     GpuSide::Flight& flight = flights.front();
     try {
-      if (!flight.ended->complete()) return;
+      if (!flight.ended->complete()) return reap_passed(flight);
     } catch (const Error& error) {
       poison(error);
     }
@@ -223,18 +224,30 @@ void Communicator::reap() noexcept {
     for (const Operation& operation : flight.operations) {
       if (operation.call.signature.point_to_point())
         page_->finish_message(operation.place, 0);
-      else
+      else if (!operation.ended)
         page_->finish(operation.number);
     }
   }
   under_way_.store(idle, std::memory_order_release);
 }
 
+void Communicator::reap_passed(GpuSide::Flight& flight) noexcept {
+  const std::uint32_t passed = flight.calls.passed();
+  if (passed == 0) return;
+  for (Operation& operation : flight.operations) {
+    if (operation.call.signature.point_to_point() || operation.turn > passed || operation.ended)
+      continue;
+    page_->finish(operation.number);
+    operation.ended = true;
+  }
+}
+
 void Communicator::fail_on_gpu(const gpu::Report& report) noexcept {
   const Operation* failed = nullptr;
   for (const GpuSide::Flight& flight : gpu_->flights())
     for (const Operation& operation : flight.operations)
-      if (failed == nullptr || operation.digest == report.digest) failed = &operation;
+      if (!operation.ended && (failed == nullptr || operation.digest == report.digest))
+        failed = &operation;
   if (failed == nullptr) return;
   fail(*failed, static_cast<Status>(report.failure - 1),
        report.peer > 0 ? static_cast<int>(report.peer) - 1 : waited_for(*failed));
@@ -249,9 +262,12 @@ void Communicator::look_at_gpu() noexcept {
   if (stopped()) return;
   try {
     std::vector<Operation*> begun;
-    for (GpuSide::Flight& flight : gpu_->flights())
-      if (flight.awaited || flight.begun->complete())
-        for (Operation& operation : flight.operations) begun.push_back(&operation);
+    for (GpuSide::Flight& flight : gpu_->flights()) {
+      if (!flight.awaited && !flight.begun->complete()) continue;
+      const std::uint32_t last = flight.awaited ? ~0u : flight.calls.passed() + 1;
+      for (Operation& operation : flight.operations)
+        if (!operation.ended && operation.turn <= last) begun.push_back(&operation);
+    }
     if (!begun.empty()) examine(begun, system_->now());
   } catch (const Error& error) {
     poison(error);

@@ -21,6 +21,7 @@ struct Operation {
   Execution* execution = nullptr;
   bool on_gpu = false;       // then a stream holds it
   std::uint32_t digest = 0;  // of a call on a GPU
+  std::uint32_t turn = 0;    // of a collective there: calls of its launch that it ends with
   std::uint64_t place;       // of a message's record
   Receipt receipt;           // of a receive with a tag
 
@@ -34,6 +35,8 @@ struct Operation {
   std::uint8_t reported = 0;  // of these, what was logged
   /// The peer that has left while this rank waited for it; -1: none has.
   int left = -1;
+  /// It has ended on its GPU, and others of its launch may not have.
+  bool ended = false;
 };
 
 /// The digest of one call in the headers of its messages; two multiplications, for it is on the way

@@ -121,6 +121,8 @@ struct Calls {
   std::uint32_t blocks = 0;
   /// How often a block has been through with one of them. 0 when the launch begins.
   std::uint32_t* arrivals = nullptr;
+  /// How many of them all blocks are through with, for the host. 0 when the launch begins.
+  std::uint32_t* passed = nullptr;
   /// What the blocks beyond do: calls of programs of one lane, each by its blocks. Those of the
   /// same blocks follow each other here, and run in that order.
   const Call* beside = nullptr;

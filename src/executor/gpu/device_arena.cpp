@@ -38,17 +38,17 @@ void DeviceArena::write(DeviceAddress to, std::span<const std::byte> from) {
   stream_->synchronize();
 }
 
-std::span<std::byte> DeviceArena::take_pinned(std::uint64_t bytes) {
+DeviceArena::Pinned DeviceArena::take_pinned(std::uint64_t bytes) {
   const std::uint64_t taken = Layout::to_line(bytes);
-  if (pinned_left_.size() < taken) {
+  if (pinned_.empty() || pinned_.back()->here().size() - pinned_used_ < taken) {
     auto more = std::make_unique<PinnedPages>(driver_, device_, std::max(taken, pinned_piece));
     pinned_.push_back(std::move(more));
-    pinned_left_ = pinned_.back()->here();
-    held_.fetch_add(pinned_left_.size(), std::memory_order_relaxed);
+    pinned_used_ = 0;
+    held_.fetch_add(pinned_.back()->here().size(), std::memory_order_relaxed);
   }
-  const std::span<std::byte> piece = pinned_left_.first(bytes);
-  pinned_left_ = pinned_left_.subspan(taken);
-  return piece;
+  const PinnedPages& pages = *pinned_.back();
+  const std::uint64_t at = std::exchange(pinned_used_, pinned_used_ + taken);
+  return {pages.here().subspan(at, bytes), pages.in_kernels() + at};
 }
 
 }  // namespace khoro::gpu

@@ -30,8 +30,12 @@ class DeviceArena {
   Piece take(std::uint64_t bytes);
   /// Writes to a piece, which may be done while kernels run that do not look there.
   void write(DeviceAddress to, std::span<const std::byte> from);
-  /// As take(), but pinned memory of the host, from which streams copy to pieces.
-  std::span<std::byte> take_pinned(std::uint64_t bytes);
+  struct Pinned {
+    std::span<std::byte> here;
+    std::byte* in_kernels = nullptr;
+  };
+  /// As take(), but zeroed memory of the host, from which streams copy without its waiting.
+  Pinned take_pinned(std::uint64_t bytes);
   /// What it takes of the device and of the host. Any thread.
   std::uint64_t held() const noexcept { return held_.load(std::memory_order_relaxed); }
 
@@ -41,7 +45,7 @@ class DeviceArena {
   std::vector<std::unique_ptr<DeviceMemory>> memory_;
   Piece left_;  // of the last one
   std::vector<std::unique_ptr<PinnedPages>> pinned_;
-  std::span<std::byte> pinned_left_;  // of the last of them
+  std::uint64_t pinned_used_ = 0;  // of the last of them
   std::atomic<std::uint64_t> held_{0};
   std::unique_ptr<DeviceStream> stream_;  // for writes; null: there was none
 };

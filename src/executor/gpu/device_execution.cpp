@@ -21,7 +21,8 @@ T* at(DeviceAddress address) {
 
 DeviceAddress address_of(const void* memory) { return reinterpret_cast<std::uintptr_t>(memory); }
 
-/// Of what a launch finds in memory of the device, the first is what blocks count on, by itself.
+/// Of what a launch finds in memory of the device, the first is what blocks count on, by itself;
+/// and so is the word by which they say how far they are, in memory of the host.
 constexpr std::uint64_t rest_offset = Layout::to_line(sizeof(std::uint32_t));
 
 constexpr std::uint64_t to_words(std::uint64_t bytes) noexcept { return (bytes + 7) / 8 * 8; }
@@ -216,20 +217,27 @@ std::uint64_t FusedLaunch::rest_bytes() const noexcept {
 }
 
 void FusedLaunch::allocate() {
-  if (rest_bytes() <= rest_here_.size()) return;
+  if (rest_bytes() == 0 || rest_offset + rest_bytes() <= here_.here.size()) return;
   // Twice as much, so that all that was grown out of is less than what is used.
   rest_ = arena_.take(2 * rest_bytes());
-  rest_here_ = arena_.take_pinned(rest_.bytes);
+  here_ = arena_.take_pinned(rest_offset + rest_.bytes);
+}
+
+std::uint32_t FusedLaunch::passed() const noexcept {
+  if (here_.here.empty()) return 0;
+  return khoro::observe(*reinterpret_cast<std::uint32_t*>(here_.here.data()));
 }
 
 void FusedLaunch::copy_rest(Calls& calls, const Shares& shares, DeviceStream& stream) {
   allocate();
   std::byte* const there = rest_.in_kernels;
-  std::fill_n(rest_here_.begin(), rest_offset, std::byte{0});  // no block has arrived
+  const std::span<std::byte> here = here_.here.subspan(rest_offset);
+  std::fill_n(here.begin(), rest_offset, std::byte{0});  // no block has arrived
   calls.arrivals = reinterpret_cast<std::uint32_t*>(there);
+  calls.passed = reinterpret_cast<std::uint32_t*>(here_.in_kernels);
   std::uint64_t end = rest_offset;
   const auto add = [&](std::span<const std::byte> bytes) {
-    std::copy(bytes.begin(), bytes.end(), rest_here_.subspan(end).begin());
+    std::copy(bytes.begin(), bytes.end(), here.subspan(end).begin());
     end += to_words(bytes.size());
   };
   for (InTurn& each : in_turn_) {
@@ -251,7 +259,7 @@ void FusedLaunch::copy_rest(Calls& calls, const Shares& shares, DeviceStream& st
     }
     block += blocks;
   }
-  stream.copy(rest_.address, address_of(rest_here_.data()), end);
+  stream.copy(rest_.address, address_of(here.data()), end);
 }
 
 void FusedLaunch::launch(DeviceStream& stream, int blocks) {
@@ -271,6 +279,7 @@ void FusedLaunch::clear() noexcept {
   in_turn_.clear();
   beside_.clear();
   block_bytes_ = 0;
+  if (!here_.here.empty()) std::fill_n(here_.here.begin(), rest_offset, std::byte{0});
 }
 
 }  // namespace khoro::gpu

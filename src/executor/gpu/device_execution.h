@@ -164,6 +164,10 @@ class FusedLaunch {
   void launch(DeviceStream& stream) { launch(stream, shape().blocks); }
   void clear() noexcept;
 
+  /// Calls in turn, and how many of them are done. Any thread, between clear() and what follows it.
+  std::uint32_t in_turn() const noexcept { return static_cast<std::uint32_t>(in_turn_.size()); }
+  std::uint32_t passed() const noexcept;
+
  private:
   struct InTurn {
     Call call;
@@ -196,7 +200,7 @@ class FusedLaunch {
   std::uint32_t block_bytes_ = 0;
   DeviceArena& arena_;
   DeviceArena::Piece rest_;
-  std::span<std::byte> rest_here_;  // as large, and what it is written from
+  DeviceArena::Pinned here_;  // what that is written from, behind the word of passed()
 };
 
 }  // namespace khoro::gpu

@@ -174,6 +174,7 @@ KHORO_HD void run_block(const Team& team, const Calls& calls, std::uint32_t bloc
     // The next one uses the same channels, and maybe other blocks for them.
     const Call* const next = &calls.later[done++];
     if (!meet(team, *call, *calls.arrivals, done * calls.blocks, memory)) return;
+    if (block == 0 && team.rank() == 0) publish_alone(*calls.passed, done);
     call = next;
   }
 }
