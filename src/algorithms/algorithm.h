@@ -39,6 +39,8 @@ struct Algorithm {
   int version = 1;
   /// The least number of slots per channel with which it cannot deadlock.
   int least_slots = 1;
+  /// The most channels from one rank to another; more than 2 also where the topology decides.
+  int most_channels = 2;
   /// See Plan.
   bool lends_in_place = true;
   /// It folds every output from the left in rank order 0..n-1.

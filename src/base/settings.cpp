@@ -90,8 +90,8 @@ constexpr SettingRow table[] = {
      &S::direct_bytes},
     {"KHORO_GPU_STRANDS", integer, "0", "0..32", Scope::job,
      "Parts of a long call that blocks of a GPU do side by side at most, each over channels of its "
-     "own; 0 is 16, and 1 on virtual GPUs, whose blocks share few cores. Fewer where there is no "
-     "room for the channels.",
+     "own; 0 is 16, and 1 on virtual GPUs, whose blocks share few cores. Fewer where the channels "
+     "would take more than half of KHORO_BUFFER_BYTES.",
      &S::gpu_strands},
     {"KHORO_TRACE", text, "", "", Scope::process,
      "A file to which the ranks write when each call began and ended, and who waited for whom, for "

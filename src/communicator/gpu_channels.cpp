@@ -16,13 +16,17 @@
 namespace khoro {
 namespace {
 
-/// From one rank to another: those of plans, of which the first have strands, and those of
-/// messages, which have.
+/// Channels from one rank to another: of the first strand those of plans and that of messages, and
+/// then of each strand the same, but fewer of plans.
 constexpr int lanes_with_room = 4;
-constexpr int lanes_with_strands = 2;
+constexpr int first_channels = lanes_with_room + 1;
+constexpr int later_channels = gpu::DeviceEnds::channels_of_strand + 1;
 
-constexpr int channels_of(int strands) noexcept {
-  return lanes_with_room + (strands - 1) * lanes_with_strands + strands;
+/// What blocks that work side by side have under way together is as much as is needed.
+gpu::Layout layout_of_strands(gpu::Layout layout) noexcept {
+  constexpr std::uint32_t least = gpu::DeviceEnds::slots_of_strand;
+  layout.slots = std::min(layout.slots, std::max(least, layout.slots / 4));
+  return layout;
 }
 
 gpu::Layout widest_layout_of(const Settings& settings) {
@@ -64,14 +68,18 @@ int gpu_strands_of(const Settings& settings, int ranks) {
   auto strands = static_cast<int>(settings.gpu_strands);
   if (strands == 0) strands = settings.memory == "virtual" ? 1 : 16;
   while (strands > 1 && gpu_places_of(layout, ranks, strands).bytes() >
-                            static_cast<std::uint64_t>(settings.buffer_bytes))
+                            static_cast<std::uint64_t>(settings.buffer_bytes) / 2)
     --strands;
   return strands;
 }
 
 GpuPlaces gpu_places_of(const gpu::Layout& layout, int ranks, int strands) noexcept {
-  return {ranks, channels_of(strands), GpuPlaces::to_page(layout.receiver_bytes()),
-          GpuPlaces::to_page(layout.sender_bytes())};
+  const auto kind = [](int channels, const gpu::Layout& shape) -> GpuPlaces::Kind {
+    return {channels, GpuPlaces::to_page(shape.receiver_bytes()),
+            GpuPlaces::to_page(shape.sender_bytes())};
+  };
+  return {ranks, kind(first_channels, layout),
+          kind((strands - 1) * later_channels, layout_of_strands(layout))};
 }
 
 GpuChannels::GpuChannels(Parts parts, gpu::DeviceArena& arena)
@@ -117,16 +125,16 @@ void GpuChannels::log_transports() const {
   }
 }
 
-std::uint32_t GpuChannels::strands(std::uint8_t index) const noexcept {
-  const bool has_strands = index < lanes_with_strands || index == plain_messages;
-  return has_strands ? static_cast<std::uint32_t>(parts_.strands) : 1;
+gpu::Layout GpuChannels::layout_of(int channel) const noexcept {
+  return channel < first_channels ? parts_.layout : layout_of_strands(parts_.layout);
 }
 
 int GpuChannels::channel_of(std::uint8_t index, std::uint32_t strand) const {
-  if (index == plain_messages) return channels_of(parts_.strands) - 1 - static_cast<int>(strand);
-  if (strand > 0)
-    return lanes_with_room + static_cast<int>(strand - 1) * lanes_with_strands + index;
-  if (index < lanes_with_room) return index;
+  const int lanes = strand == 0 ? lanes_with_room : channels_of_strand;
+  const int before =
+      strand == 0 ? 0 : first_channels + static_cast<int>(strand - 1) * later_channels;
+  if (index == plain_messages) return before + lanes;
+  if (index < lanes) return before + index;
   throw Error(
       Code::invalid_usage,
       fmt::format("a plan with more than {} channels from one GPU to another", lanes_with_room));
@@ -145,9 +153,11 @@ gpu::End* GpuChannels::end(int peer, int channel, bool sends) {
   if (known != ends_.end()) return known->second;
   const GpuPlaces& places = parts_.places;
   const int receiver = sends ? peer : parts_.rank, sender = sends ? parts_.rank : peer;
-  gpu::End end = gpu::end_at(
-      parts_.layout, place(peer, receiver, places.receiver(sender, channel), places.receiver_bytes),
-      place(peer, sender, places.sender(receiver, channel), places.sender_bytes));
+  gpu::End end = gpu::end_at(layout_of(channel),
+                             place(peer, receiver, places.receiver(receiver, sender, channel),
+                                   places.kind(channel).at_receiver),
+                             place(peer, sender, places.sender(sender, receiver, channel),
+                                   places.kind(channel).at_sender));
   if (reaches(peer)) end.peer_device = only(parts_.ipc->device_beside(peer));
 
   const gpu::DeviceArena::Piece piece = arena_.take(sizeof end);

@@ -50,7 +50,7 @@ class GpuArea {
 /// Throws invalid_argument if they cannot be so narrow.
 gpu::Layout gpu_layout_of(const Settings& settings, int ranks);
 /// How many strands of programs there are channels for: as the settings say, but fewer where those
-/// would hold more than that.
+/// would hold more than half of that.
 int gpu_strands_of(const Settings& settings, int ranks);
 GpuPlaces gpu_places_of(const gpu::Layout& layout, int ranks, int strands) noexcept;
 
@@ -63,7 +63,7 @@ class GpuChannels final : public gpu::DeviceEnds {
     Driver* driver = nullptr;
     int device = 0;
     int rank = 0;
-    gpu::Layout layout;
+    gpu::Layout layout;  // of the first strand
     int strands = 1;
     GpuPlaces places;
     std::unique_ptr<CudaIpc> ipc;
@@ -73,7 +73,9 @@ class GpuChannels final : public gpu::DeviceEnds {
   GpuChannels(Parts parts, gpu::DeviceArena& arena);
 
   const gpu::Layout& layout() const noexcept override { return parts_.layout; }
-  std::uint32_t strands(std::uint8_t index) const noexcept override;
+  std::uint32_t strands() const noexcept override {
+    return static_cast<std::uint32_t>(parts_.strands);
+  }
   gpu::End* sender(int peer, std::uint8_t index, std::uint32_t strand) override {
     return end(peer, channel_of(index, strand), true);
   }
@@ -93,6 +95,7 @@ class GpuChannels final : public gpu::DeviceEnds {
  private:
   using Name = std::tuple<int, int, bool>;
   gpu::End* end(int peer, int channel, bool sends);
+  gpu::Layout layout_of(int channel) const noexcept;
   std::byte* place(int peer, int of, std::uint64_t offset, std::uint64_t bytes);
   int channel_of(std::uint8_t index, std::uint32_t strand) const;
   std::vector<int> peers_by(std::string_view transport) const;

@@ -181,8 +181,13 @@ PlanTable::Entry& PlanTable::make(const Collective& collective, const Choice& ch
   }
   log(LogLevel::info, "rank {}: plan {} ranks {} program hash {:016x}: {}", rank_, name,
       collective.ranks, image.hash, choice.why);
+  // Of a given plan nothing is known.
+  const int proved = choice.algorithm ? choice.algorithm->least_slots : slots_;
   if (seat_) {
-    entry.on_gpu = std::make_unique<gpu::DeviceExecution>(std::move(image), collective, *seat_);
+    gpu::DeviceSeat seat = *seat_;
+    seat.in_strands = choice.algorithm && proved <= gpu::DeviceEnds::slots_of_strand &&
+                      choice.algorithm->most_channels <= gpu::DeviceEnds::channels_of_strand;
+    entry.on_gpu = std::make_unique<gpu::DeviceExecution>(std::move(image), collective, seat);
     const auto footprint = entry.on_gpu->footprint();
     log(LogLevel::info,
         "rank {}: plan {} takes {} blocks of {} threads with {} bytes of shared memory each, for "
@@ -192,7 +197,6 @@ PlanTable::Entry& PlanTable::make(const Collective& collective, const Choice& ch
     return entries_.emplace_back(std::move(entry));
   }
   ExecutionOptions options = options_;
-  const int proved = choice.algorithm ? choice.algorithm->least_slots : slots_;
   if (proved > static_cast<int>(ChannelShape::least_slots)) options.short_bytes = 0;
   entry.execution = std::make_unique<Execution>(std::move(image), collective, *ends_, options);
   return entries_.emplace_back(std::move(entry));

@@ -73,7 +73,7 @@ class DeviceNetworkEnds final : public gpu::DeviceEnds {
  public:
   DeviceNetworkEnds(DeviceNetwork& network, int rank) : network_(network), rank_(rank) {}
   const gpu::Layout& layout() const noexcept override { return network_.layout(); }
-  std::uint32_t strands(std::uint8_t) const noexcept override { return network_.strands(); }
+  std::uint32_t strands() const noexcept override { return network_.strands(); }
   gpu::End* sender(int peer, std::uint8_t index, std::uint32_t strand) override {
     return network_.end(rank_, peer, index, strand, true);
   }

@@ -30,14 +30,6 @@ constexpr std::uint64_t to_words(std::uint64_t bytes) noexcept { return (bytes +
 /// Blocks for all calls beside others, unless each needs one: what moves as much as a GPU does.
 constexpr std::uint32_t most_beside = 32;
 
-/// Those for which all channels of a program are there.
-std::uint32_t strands_of(const Image& image, const DeviceEnds& ends) noexcept {
-  if (image.ports.empty()) return 1;
-  std::uint32_t least = ~0u;
-  for (const Port& port : image.ports) least = std::min(least, ends.strands(port.index));
-  return least;
-}
-
 }  // namespace
 
 ControlPage::ControlPage(Driver& driver, int device)
@@ -74,7 +66,7 @@ DeviceExecution::DeviceExecution(Image image, const Collective& collective, cons
     : image_(std::move(image)),
       collective_(collective),
       seat_(seat),
-      layout_(image_, collective, strands_of(image_, seat.ends)),
+      layout_(image_, collective, seat.in_strands ? seat.ends.strands() : 1),
       kernel_(&seat.driver.kernel(seat.device, kernel_image(), kernel_name)) {
   memory_ = seat.arena.take(layout_.bytes());
   std::vector<std::byte> copy(layout_.bytes());

@@ -72,8 +72,10 @@ class DeviceEnds {
  public:
   virtual ~DeviceEnds() = default;
   virtual const Layout& layout() const noexcept = 0;
-  /// How many strands of a program have channels of that index; the same on all ranks.
-  virtual std::uint32_t strands(std::uint8_t index) const noexcept = 0;
+  /// How many strands of a program have channels; the same on all ranks. All but the first have
+  /// the first few of two ranks alone, and that of messages, and fewer slots.
+  virtual std::uint32_t strands() const noexcept = 0;
+  static constexpr int channels_of_strand = 2, slots_of_strand = 2;
   virtual End* sender(int peer, std::uint8_t index, std::uint32_t strand) = 0;
   virtual End* receiver(int peer, std::uint8_t index, std::uint32_t strand) = 0;
 };
@@ -92,6 +94,8 @@ struct DeviceSeat {
   /// Bytes of the least message that is left in the buffers of who sends it, or put into those of
   /// who receives it, where the other's GPU reaches them.
   std::uint64_t direct_bytes = UINT64_MAX;
+  /// No rank uses other channels of a plan than strands have, nor needs more slots.
+  bool in_strands = true;
 };
 
 /// One rank's program on its device, for FusedLaunch. Made once per plan. Thread-compatible.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace khoro {
@@ -11,27 +12,43 @@ namespace khoro {
 struct GpuPlaces {
   static constexpr std::uint64_t page = 4096;
 
+  /// Channels from one rank to another that are alike, and the bytes of one at its receiver and at
+  /// its sender: whole pages.
+  struct Kind {
+    int channels = 0;
+    std::uint64_t at_receiver = 0;
+    std::uint64_t at_sender = 0;
+  };
+
   int ranks = 1;
-  int channels = 1;                  // from one rank to another
-  std::uint64_t receiver_bytes = 0;  // of one channel, at its receiver; whole pages
-  std::uint64_t sender_bytes = 0;    // at its sender; whole pages
+  Kind first;  // their numbers come before those of the others
+  Kind others;
 
   static constexpr std::uint64_t to_page(std::uint64_t bytes) noexcept {
     return (bytes + page - 1) / page * page;
   }
-  /// At the receiver, of the channel from `peer`; and at the sender, of that to `peer`.
-  constexpr std::uint64_t receiver(int peer, int channel) const noexcept {
-    return number(peer, channel) * receiver_bytes;
+  constexpr const Kind& kind(int channel) const noexcept {
+    return channel < first.channels ? first : others;
   }
-  constexpr std::uint64_t sender(int peer, int channel) const noexcept {
-    return number(ranks, 0) * receiver_bytes + number(peer, channel) * sender_bytes;
+  /// In what `rank` gives: as receiver, of the channel from `peer`; and as sender, of that to it.
+  constexpr std::uint64_t receiver(int rank, int peer, int channel) const noexcept {
+    return offset(&Kind::at_receiver, peer < rank ? peer : peer - 1, channel);
   }
-  constexpr std::uint64_t bytes() const noexcept { return sender(ranks, 0); }
+  constexpr std::uint64_t sender(int rank, int peer, int channel) const noexcept {
+    return offset(&Kind::at_receiver, ranks - 1, 0) +
+           offset(&Kind::at_sender, peer < rank ? peer : peer - 1, channel);
+  }
+  constexpr std::uint64_t bytes() const noexcept {
+    return offset(&Kind::at_receiver, ranks - 1, 0) + offset(&Kind::at_sender, ranks - 1, 0);
+  }
 
  private:
-  constexpr std::uint64_t number(int peer, int channel) const noexcept {
-    return static_cast<std::uint64_t>(peer) * static_cast<std::uint64_t>(channels) +
-           static_cast<std::uint64_t>(channel);
+  constexpr std::uint64_t offset(std::uint64_t Kind::*bytes, int peers,
+                                 int channels) const noexcept {
+    const int of_first = peers * first.channels + std::min(channels, first.channels);
+    const int of_others = peers * others.channels + std::max(channels - first.channels, 0);
+    return static_cast<std::uint64_t>(of_first) * first.*bytes +
+           static_cast<std::uint64_t>(of_others) * others.*bytes;
   }
 };
 
