@@ -19,7 +19,9 @@ struct Block {
 
 }  // namespace
 
-extern "C" __global__ void __launch_bounds__(khoro::gpu::threads_of_block)
+// One block for each multiprocessor: where that is not said nvcc 13.0 makes room for two on sm_100,
+// and spills.
+extern "C" __global__ void __launch_bounds__(khoro::gpu::threads_of_block, 1)
     khoro_run_lanes(const __grid_constant__ khoro::gpu::Calls calls) {
   extern __shared__ __align__(16) std::byte memory[];
   khoro::gpu::run_block(Block{}, calls, blockIdx.x, memory);
