@@ -121,6 +121,25 @@ TEST_CASE("every small count is right on GPUs", "[gpu]") {
   play_cases(Living::threads, cases, on_gpus);
 }
 
+// By hand, for it takes half an hour: test_api_gpus "[every]".
+TEST_CASE("every small count of every collective is right on GPUs, in every mode", "[.][every]") {
+  const ScopedEnvironment gpus("KHORO_VIRTUAL_GPUS", "3");
+  for (const char* mode :
+       {"KHORO_FLAGGED_BYTES=4096", "KHORO_FLAGGED_BYTES=0", "KHORO_DIRECT_BYTES=1",
+        "KHORO_GPU_STRANDS=4", "KHORO_PEER_ACCESS=off;KHORO_FLAGGED_BYTES=4096",
+        "KHORO_PEER_ACCESS=off;KHORO_FLAGGED_BYTES=0"})
+    for (const CollectiveKind kind : kinds_that_move_data())
+      for (const bool in_place : {false, true}) {
+        Case next{.kind = kind, .ranks = 3, .in_place = in_place};
+        std::vector<Case> cases;
+        for (; next.count <= 4097; next.seed = ++next.count) {
+          next.root = static_cast<int>(next.count % 3);
+          cases.push_back(next);
+        }
+        play_cases(Living::threads, cases, on_gpus + ";" + mode);
+      }
+}
+
 TEST_CASE("streams, groups and plans are ways to call on GPUs", "[gpu]") {
   const ScopedEnvironment gpus("KHORO_VIRTUAL_GPUS", "3");
   std::vector<Case> cases;
