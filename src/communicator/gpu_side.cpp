@@ -87,7 +87,6 @@ GpuSide::Flights GpuSide::take() {
   if (free != landed_.end()) {
     taken.splice(taken.end(), landed_, free);
     Flight& flight = taken.front();
-    flight.copies.clear();
     flight.calls.clear();
     flight.awaited = false;
     return taken;
@@ -107,7 +106,6 @@ void GpuSide::launch(Flights taken, DeviceStream& stream) {
   queued_ += flight.weight();
   try {
     stream.record(*flight.begun);
-    for (const Flight::Copy& copy : flight.copies) stream.copy(copy.to, copy.from, copy.bytes);
     flight.calls.launch(stream, turn.blocks());
   } catch (...) {
     // What was queued all the same uses memory of the flight, which lasts until it has ended.

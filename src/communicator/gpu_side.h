@@ -65,15 +65,10 @@ class GpuSide {
   /// For calls that name none.
   DeviceStream& stream() noexcept { return *stream_; }
 
-  /// Calls that are launched together, first copies within the GPU's memory.
+  /// Calls that are launched together.
   struct Flight {
-    struct Copy {
-      DeviceAddress to, from;
-      std::uint64_t bytes;
-    };
     explicit Flight(gpu::DeviceArena& arena) : calls(arena) {}
     std::vector<Operation> operations;
-    std::vector<Copy> copies;
     gpu::FusedLaunch calls;
     std::shared_ptr<DeviceEvent> begun, ended;
     bool awaited = false;  // by a thread
@@ -98,7 +93,7 @@ class GpuSide {
   void launch(Flights flight, DeviceStream& stream);
   /// Forgets the first one, which has ended.
   void land() noexcept;
-  /// The program of messages to or from a peer.
+  /// The program of messages to or from a peer, or of those to the rank itself.
   gpu::DeviceExecution& port(int peer, bool sends);
 
  private:

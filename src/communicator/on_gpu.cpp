@@ -24,10 +24,6 @@ constexpr std::size_t most_queued = RankPage::ring / 2;
 /// Kernels that are to end do so within a second, however busy the machine is.
 constexpr std::chrono::seconds most_to_settle{10};
 
-std::uint64_t bytes_of(const Signature& signature, std::uint64_t blocks) {
-  return signature.count * find(signature.dtype)->bytes * blocks;
-}
-
 const Call& first_of(const Communicator::GpuCalls& calls) {
   return calls.others.empty() ? calls.to_itself.front().first : calls.others.front();
 }
@@ -80,10 +76,15 @@ void Communicator::prepare(GpuCalls& calls) {
       calls.prepared = gpu_->take();
       GpuSide::Flight& flight = calls.prepared.front();
       thread_ = current_thread();
-      for (const auto& [from, to] : calls.to_itself)
-        flight.copies.push_back({reinterpret_cast<std::uintptr_t>(to.buffers.output),
-                                 reinterpret_cast<std::uintptr_t>(from.buffers.input),
-                                 bytes_of(from.signature, 1)});
+      for (const auto& [from, to] : calls.to_itself) {
+        current = &from;
+        CallArguments copy;
+        copy.buffers = {from.in_kernels.input, to.in_kernels.output};
+        copy.count = from.signature.count;
+        copy.dtype = from.signature.dtype;
+        copy.in_kernels = true;
+        flight.calls.add_beside(gpu_->port(rank(), true), copy);
+      }
       for (const Call& call : calls.others) {
         current = &call;
         prepare(call, flight);

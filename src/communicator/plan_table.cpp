@@ -45,6 +45,7 @@ std::string names_in_rank_order(CollectiveKind kind) {
 
 Lane send_lane(int peer, int channel) { co_yield read(input(0)) | send(peer, channel); }
 Lane recv_lane(int peer, int channel) { co_yield recv(peer, channel) | write(output(0)); }
+Lane copy_lane() { co_yield read(input(0)) | write(output(0)); }
 
 }  // namespace
 
@@ -217,13 +218,25 @@ Plan port_plan(int peer, bool sends, std::uint8_t channel) {
   return plan;
 }
 
+Plan copy_plan() {
+  Plan plan;
+  plan.algorithm = "copy";
+  plan.collective = {CollectiveKind::broadcast, 1};
+  plan.program = [](int) {
+    Program program;
+    program.lanes.push_back(copy_lane());
+    return program;
+  };
+  return plan;
+}
+
 }  // namespace
 
 std::unique_ptr<gpu::DeviceExecution> PlanTable::make_gpu_port(int peer, bool sends,
                                                                std::uint8_t channel) {
-  const Plan plan = port_plan(peer, sends, channel);
+  const Plan plan = peer == rank_ ? copy_plan() : port_plan(peer, sends, channel);
   gpu::DeviceSeat seat = *seat_;
-  seat.passes_empty = true;
+  seat.passes_empty = peer != rank_;
   return std::make_unique<gpu::DeviceExecution>(flatten(plan, 0), plan.collective, seat);
 }
 

@@ -52,7 +52,7 @@ class PlanTable {
   /// This rank's end of the messages to or from `peer` on one of the two channels: an execution of
   /// its own, which copies `count` elements from input or to output. Throws `Error`.
   std::unique_ptr<Execution> make_port(int peer, bool sends, std::uint8_t channel);
-  /// The same on a GPU.
+  /// The same on a GPU; where the peer is the rank itself both ends in one.
   std::unique_ptr<gpu::DeviceExecution> make_gpu_port(int peer, bool sends, std::uint8_t channel);
   /// Memory for partial results, which all plans share. Any thread.
   std::uint64_t scratch_bytes() const noexcept { return scratch_.bytes(); }

@@ -214,6 +214,34 @@ TEST_CASE("of calls that are one launch on a GPU each begins, ends and fails by 
                  }));
 }
 
+TEST_CASE("a message to itself that has not begun on a GPU moves nothing after an abort", "[gpu]") {
+  const ScopedEnvironment gpus("KHORO_VIRTUAL_GPUS", "2");
+  CHECK(on_ranks(Living::threads, 2, on_gpus, [](khoroComm_t comm, int rank) {
+    khoroComm_t own = nullptr;
+    succeed(khoroCommSplit(comm, rank, 0, &own, nullptr), "split");
+    Floats floats(own, 100), others(comm, 100);
+    if (rank == 0) {
+      const khoroStream_t stream = floats.memory.stream();
+      floats.here[0] = 1;
+      floats.memory.bring(std::as_writable_bytes(std::span(floats.here)));
+      succeed(khoroAllReduce(others.in, others.out, 100, khoroFloat32, khoroSum, comm, stream),
+              "a call that rank 1 does not make");
+      succeed(khoroGroupStart(), "group");
+      succeed(khoroSend(floats.in, 100, khoroFloat32, 0, own, stream), "send");
+      succeed(khoroRecv(floats.out, 100, khoroFloat32, 0, own, stream), "receive");
+      succeed(khoroGroupEnd(), "group");
+      succeed(khoroCommAbort(own), "abort");
+      succeed(khoroCommAbort(comm), "abort");
+      (void)khoroStreamSynchronize(stream);
+      floats.memory.bring_back();
+      expect(floats.here[100] == 0, "it was moved");
+    } else {
+      expect(await_failure(comm) == khoroAborted, "another error");
+    }
+    (void)khoroCommDestroy(own);
+  }));
+}
+
 TEST_CASE("a rank on a GPU may leave once it has its messages, and not before", "[gpu]") {
   const ScopedEnvironment gpus("KHORO_VIRTUAL_GPUS", "3");
   CHECK(on_ranks(Living::threads, 3, on_gpus, [](khoroComm_t comm, int rank) {
