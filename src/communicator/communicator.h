@@ -260,7 +260,7 @@ class Communicator {
   void make_room();
   /// Lets go of calls on the GPU that have ended.
   void reap() noexcept;
-  /// The calls of one that has not ended which have.
+  /// Says of a launch that has not ended which of its calls have.
   void reap_passed(GpuSide::Flight& flight) noexcept;
   /// Fails because a kernel has: as the call that it was in.
   void fail_on_gpu(const gpu::Report& report) noexcept;

@@ -22,7 +22,7 @@ constexpr int lanes_with_room = 4;
 constexpr int first_channels = lanes_with_room + 1;
 constexpr int later_channels = gpu::DeviceEnds::channels_of_strand + 1;
 
-/// What blocks that work side by side have under way together is as much as is needed.
+/// With fewer slots: strands run side by side, so that each need not have as much under way.
 gpu::Layout layout_of_strands(gpu::Layout layout) noexcept {
   constexpr std::uint32_t least = gpu::DeviceEnds::slots_of_strand;
   layout.slots = std::min(layout.slots, std::max(least, layout.slots / 4));
@@ -135,9 +135,8 @@ int GpuChannels::channel_of(std::uint8_t index, std::uint32_t strand) const {
       strand == 0 ? 0 : first_channels + static_cast<int>(strand - 1) * later_channels;
   if (index == plain_messages) return before + lanes;
   if (index < lanes) return before + index;
-  throw Error(
-      Code::invalid_usage,
-      fmt::format("a plan with more than {} channels from one GPU to another", lanes_with_room));
+  throw Error(Code::invalid_usage,
+              fmt::format("a plan with more than {} channels from one GPU to another", lanes));
 }
 
 /// Where kernels find what rank `of`, this one or the peer, gives for a channel of the two.

@@ -49,12 +49,12 @@ class GpuArea {
 /// those of `ranks` ranks would else hold more than KHORO_BUFFER_BYTES. The same on all ranks.
 /// Throws invalid_argument if they cannot be so narrow.
 gpu::Layout gpu_layout_of(const Settings& settings, int ranks);
-/// How many strands of programs there are channels for: as the settings say, but fewer where those
-/// would hold more than half of that.
+/// How many strands of programs there are channels for: as the settings say, but fewer where the
+/// channels would hold more than half of KHORO_BUFFER_BYTES.
 int gpu_strands_of(const Settings& settings, int ranks);
 GpuPlaces gpu_places_of(const gpu::Layout& layout, int ranks, int strands) noexcept;
 
-/// The ends of a rank's channels on its GPU, by peer and index. Each is opened when it is
+/// The ends of a rank's channels on its GPU, by peer, index and strand. Each is opened when it is
 /// first asked for, and kept. Two GPUs that reach each other's memory pass messages there, others
 /// through memory of the host. Thread-compatible.
 class GpuChannels final : public gpu::DeviceEnds {

@@ -54,7 +54,7 @@ GpuResidency::Member::~Member() {
   if (--share->second.members == 0) residency_->shares_.erase(share);
 }
 
-void GpuResidency::see(const Launch& launch) {
+void GpuResidency::find_places(const Launch& launch) {
   if (places_ != 0 && launch.shared_bytes <= block_bytes_) return;
   block_bytes_ = std::max(block_bytes_, launch.shared_bytes);
   places_ = launch.kernel->resident_blocks(launch.threads, block_bytes_);
@@ -72,22 +72,45 @@ int GpuResidency::most_alone() const noexcept {
   return blocks;
 }
 
-GpuResidency::Others GpuResidency::beside(const Member& member) const noexcept {
-  Others others;
-  for (const Member* each : alone_) {
-    if (each == &member) continue;
-    others.run += each->widest_;
-    others.all += each->widest_ > 0 ? each->widest_ : std::max(each->least_, 1);
-  }
-  return others;
+int GpuResidency::most_needed() const noexcept {
+  int blocks = 0;
+  for (const Member* each : alone_) blocks = std::max(blocks, each->least_);
+  return blocks;
 }
 
-void GpuResidency::look() noexcept {
+int GpuResidency::running_beside(const Member* one) const noexcept {
+  int blocks = 0;
+  for (const Member* each : alone_)
+    if (each != one) blocks += each->widest_;
+  return blocks;
+}
+
+int GpuResidency::needed_beside(const Member* one, bool when_ended) const noexcept {
+  int blocks = 0;
+  for (const Member* each : alone_)
+    if (each != one) blocks += std::max({each->least_, when_ended ? 0 : each->widest_, 1});
+  return blocks;
+}
+
+void GpuResidency::forget_ended() noexcept {
   for (Member* each : alone_) {
-    if (each->launches_ || (each->ended_ && runs(*each->ended_))) continue;
+    if (each->entered_ != 0 || (each->ended_ && runs(*each->ended_))) continue;
     each->ended_.reset();
     each->widest_ = 0;
   }
+}
+
+std::vector<std::shared_ptr<DeviceEvent>> GpuResidency::await_others(
+    const Member* one, std::uint64_t number, std::unique_lock<std::mutex>& lock) {
+  launched_.wait(lock, [&] {
+    return std::none_of(alone_.begin(), alone_.end(), [&](const Member* each) {
+      return each != one && each->entered_ != 0 && each->entered_ < number;
+    });
+  });
+  std::vector<std::shared_ptr<DeviceEvent>> ends;
+  for (const Member* each : alone_)
+    if (each != one && each->ended_) ends.push_back(each->ended_);
+  return ends;
 }
 
 void GpuResidency::refuse(int blocks, int ranks, int others) const {
@@ -102,64 +125,66 @@ void GpuResidency::refuse(int blocks, int ranks, int others) const {
                                             others)));
 }
 
-int GpuResidency::Member::share(int blocks, int least) {
+GpuResidency::Member::Grant GpuResidency::Member::share(int blocks, int least) {
   GpuResidency& all = *residency_;
   int& mine = all.shares_[communicator_].blocks;
-  const auto others = [&] { return all.shared() - mine + all.most_alone(); };
+  const int others = all.shared() - mine;
   // What it has once it keeps; half of what is left is for others that may come.
-  const auto most = [&] { return std::max(mine, (all.places_ - others()) / 2) / ranks_; };
-  if (blocks > most()) all.look();
+  const auto most = [&] {
+    return std::max(mine, (all.places_ - others - all.most_alone()) / 2) / ranks_;
+  };
+  if (blocks > most()) all.forget_ended();
   const int granted = std::max(least, std::min(blocks, most()));
-  if (others() + granted * ranks_ > all.places_) all.refuse(granted, ranks_, others());
+  const int kept = others + all.most_needed();
+  if (kept + granted * ranks_ > all.places_) all.refuse(granted, ranks_, kept);
   mine = std::max(mine, granted * ranks_);
-  return granted;
+  const auto fits = [&] { return all.shared() + all.running_beside(nullptr) <= all.places_; };
+  if (!fits()) all.forget_ended();
+  return {granted, !fits()};
 }
 
-int GpuResidency::Member::take_turn(int blocks, int least, DeviceStream& stream,
-                                    std::unique_lock<std::mutex>& lock) {
+GpuResidency::Member::Grant GpuResidency::Member::take_turn(int blocks, int least) {
   GpuResidency& all = *residency_;
-  const auto places = [&] {
-    const int shared = all.shared();
-    if (least > all.places_ - shared) all.refuse(least, ranks_, shared);
-    return all.places_ - shared;
-  };
+  const int shared = all.shared(), places = all.places_ - shared;
+  if (least > places) all.refuse(least, ranks_, shared);
   // Most often there is room for all, and none is asked whether it still runs.
-  if ((places() - all.beside(*this).all) / 2 < blocks) all.look();
-  Others others = all.beside(*this);
-  if (places() - others.run < least) {
-    // One that is being launched can be waited for once it has been.
-    const auto launches = [](const Member* each) { return each->launches_; };
-    all.launched_.wait(
-        lock, [&] { return std::none_of(all.alone_.begin(), all.alone_.end(), launches); });
-    for (const Member* each : all.alone_)
-      if (each != this && each->ended_) stream.wait(*each->ended_);
-    others = all.beside(*this);
-    others.all -= std::exchange(others.run, 0);
-  }
-  const int granted = std::clamp(blocks, least, std::max(least, (places() - others.all) / 2));
+  if ((places - all.needed_beside(this, false)) / 2 < blocks) all.forget_ended();
+  const bool waits = places - all.running_beside(this) < least;
+  const int spare = (places - all.needed_beside(this, waits)) / 2;
+  const int granted = std::clamp(blocks, least, std::max(least, spare));
   least_ = std::max(least_, least);
   widest_ = std::max(widest_, granted);
-  launches_ = true;
-  return granted;
+  return {granted, waits};
 }
 
 GpuResidency::Turn GpuResidency::Member::enter(const Launch& launch, int least,
                                                DeviceStream& stream) {
   if (launch.blocks == 0) return {0, nullptr};
-  std::unique_lock lock(residency_->mutex_);
-  residency_->see(launch);
-  if (ranks_ > 1) return {share(launch.blocks, least), nullptr};
-  return {take_turn(launch.blocks, least, stream, lock), this};
+  GpuResidency& all = *residency_;
+  std::unique_lock lock(all.mutex_);
+  all.find_places(launch);
+  const bool alone = ranks_ == 1;
+  const Grant grant = alone ? take_turn(launch.blocks, least) : share(launch.blocks, least);
+  const std::uint64_t number = ++all.entered_;
+  if (alone) entered_ = number;
+  if (grant.waits) {
+    const auto ends = all.await_others(this, number, lock);
+    lock.unlock();  // a stream that is full blocks
+    try {
+      for (const auto& end : ends) stream.wait(*end);
+    } catch (...) {
+      if (alone) launched(nullptr);
+      throw;
+    }
+  }
+  return {grant.blocks, alone ? this : nullptr};
 }
 
-void GpuResidency::Turn::end(std::shared_ptr<DeviceEvent> ended) noexcept {
-  if (member_ == nullptr) return;
-  GpuResidency& residency = *member_->residency_;
-  const std::lock_guard lock(residency.mutex_);
-  if (ended) member_->ended_ = std::move(ended);
-  member_->launches_ = false;
-  residency.launched_.notify_all();
-  member_ = nullptr;
+void GpuResidency::Member::launched(std::shared_ptr<DeviceEvent> ended) noexcept {
+  const std::lock_guard lock(residency_->mutex_);
+  if (ended) ended_ = std::move(ended);
+  entered_ = 0;
+  residency_->launched_.notify_all();
 }
 
 }  // namespace khoro

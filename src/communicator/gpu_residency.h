@@ -16,10 +16,9 @@ namespace khoro {
 /// The blocks that the ranks of this process have on one GPU. They wait for each other, so that all
 /// must have a place there which may be launched beside each other: the widest launch of each
 /// communicator, times its ranks on the GPU. Those of a communicator that has one rank there take
-/// turns with others of the kind where not all fit, in the order in which they are launched.
-/// Launches that can do with fewer blocks than they would like may get fewer: they leave half of
-/// the GPU to communicators that may come, and to those that are there what these need.
-/// Thread-safe.
+/// turns with others where not all fit, in the order in which they are launched. Launches that can
+/// do with fewer blocks than they would like may get fewer: they leave to communicators that are
+/// there what these need, and half of the rest to those that may come. Thread-safe.
 class GpuResidency {
  public:
   /// That of the GPU, which all ask for who are on it. Borrows the driver.
@@ -37,15 +36,22 @@ class GpuResidency {
     Member& operator=(const Member&) = delete;
 
     /// Has the stream wait until the launch has places for `least` blocks, if need be, and keeps
-    /// others from taking them. Throws invalid_usage where it never has.
+    /// others from taking them. It blocks while others are between entering and having launched
+    /// that came before, if it has to wait for them. Throws invalid_usage where it never has.
     Turn enter(const Launch& launch, int least, DeviceStream& stream);
 
    private:
     friend class Turn;
     friend class GpuResidency;
-    // With the lock. They return the blocks that it has places for.
-    int share(int blocks, int least);
-    int take_turn(int blocks, int least, DeviceStream& stream, std::unique_lock<std::mutex>& lock);
+    struct Grant {
+      int blocks;
+      bool waits;  // for launches of others that take turns
+    };
+    // With the lock.
+    Grant share(int blocks, int least);
+    Grant take_turn(int blocks, int least);
+    /// Without it. Null: nothing was launched.
+    void launched(std::shared_ptr<DeviceEvent> ended) noexcept;
 
     const std::shared_ptr<GpuResidency> residency_;
     const std::uint64_t communicator_;
@@ -53,27 +59,27 @@ class GpuResidency {
     // Of a communicator with one rank on the GPU.
     int least_ = 0;                       // the most that any launch had to have
     int widest_ = 0;                      // of launches that have not ended, as far as was asked
-    bool launches_ = false;               // now
+    std::uint64_t entered_ = 0;           // its number, of one that is not launched yet; 0: none
     std::shared_ptr<DeviceEvent> ended_;  // of the last launch; null: it has ended
   };
 
-  /// Between entering and having launched. Others launch meanwhile, unless they have to wait for
-  /// it.
+  /// Between entering and having launched. Destroyed before launched(): nothing was.
   class Turn {
    public:
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
-    ~Turn() { end(nullptr); }
+    ~Turn() { launched(nullptr); }
     /// That the launch may have.
     int blocks() const noexcept { return blocks_; }
     /// The launch is on its stream, and ends with the event, which is recorded once.
-    void launched(std::shared_ptr<DeviceEvent> ended) noexcept { end(std::move(ended)); }
+    void launched(std::shared_ptr<DeviceEvent> ended) noexcept {
+      if (member_ != nullptr) std::exchange(member_, nullptr)->launched(std::move(ended));
+    }
 
    private:
     friend class Member;
     /// `member`: null if it takes no turns.
     Turn(int blocks, Member* member) noexcept : blocks_(blocks), member_(member) {}
-    void end(std::shared_ptr<DeviceEvent> ended) noexcept;
     const int blocks_;
     Member* member_;
   };
@@ -85,25 +91,27 @@ class GpuResidency {
     int blocks = 0;
   };
   /// Asks for the places, if that was not done for such blocks yet.
-  void see(const Launch& launch);
+  void find_places(const Launch& launch);
   int shared() const noexcept;
   // Of the members that take turns.
-  /// Places for one of them.
+  /// Places that one of them may need at once; and that one had to have.
   int most_alone() const noexcept;
-  /// Places that launches beside one of `member` have, and with those that will.
-  struct Others {
-    int run = 0;
-    int all = 0;
-  };
-  Others beside(const Member& member) const noexcept;
+  int most_needed() const noexcept;
+  /// Places that launches of all but one have now; and what those will need at least.
+  int running_beside(const Member* one) const noexcept;
+  int needed_beside(const Member* one, bool when_ended) const noexcept;
   /// Asks which launches have ended.
-  void look() noexcept;
+  void forget_ended() noexcept;
+  /// The ends of what others have launched, once all have that entered before `number`.
+  std::vector<std::shared_ptr<DeviceEvent>> await_others(const Member* one, std::uint64_t number,
+                                                         std::unique_lock<std::mutex>& lock);
   [[noreturn]] void refuse(int blocks, int ranks, int others) const;
 
   const Driver& driver_;
   const int device_;
   std::mutex mutex_;
   std::condition_variable launched_;
+  std::uint64_t entered_ = 0;      // the last number
   std::uint32_t block_bytes_ = 0;  // the most of any launch
   int places_ = 0;                 // for such blocks; 0: not asked for yet
   std::map<std::uint64_t, Share> shares_;

@@ -88,7 +88,7 @@ GpuSide::Flights GpuSide::take() {
     taken.splice(taken.end(), landed_, free);
     Flight& flight = taken.front();
     flight.calls.clear();
-    flight.awaited = false;
+    flight.awaited = flight.drained = false;
     return taken;
   }
   Flight& flight = taken.emplace_back(arena_);

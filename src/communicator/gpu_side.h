@@ -45,7 +45,7 @@ class GpuSide {
   int device() const noexcept { return device_; }
   const GpuChannels& channels() const noexcept { return channels_; }
   /// Memory of the GPU, and pinned, that this rank owns: for its channels, for partial results, and
-  /// for programs, the ends of channels that they find, and what is launched beside them.
+  /// for programs, the ends of channels that they find, and lists of groups.
   std::uint64_t channel_bytes() const noexcept { return channels_.bytes(); }
   std::uint64_t scratch_bytes() const noexcept { return scratch_.held(); }
   std::uint64_t program_bytes() const noexcept { return arena_.held() + control_.bytes(); }
@@ -72,6 +72,7 @@ class GpuSide {
     gpu::FusedLaunch calls;
     std::shared_ptr<DeviceEvent> begun, ended;
     bool awaited = false;  // by a thread
+    bool drained = false;  // by one that waits for all that there is
     std::size_t weight() const noexcept { return std::max<std::size_t>(operations.size(), 1); }
   };
   using Flights = std::list<Flight>;

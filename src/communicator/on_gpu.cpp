@@ -106,8 +106,7 @@ void Communicator::prepare(const Call& call, GpuSide::Flight& flight) {
     flight.calls.add_beside(gpu_->port(signature.peer, signature.kind == CallKind::send),
                             arguments);
   else
-    flight.calls.add_in_turn(*last_.plan->on_gpu, arguments);
-  if (!signature.point_to_point()) operation.turn = flight.calls.in_turn();
+    operation.turn = flight.calls.add_in_turn(*last_.plan->on_gpu, arguments);
   // What the call borrowed is not looked at any more; of blocks reports name the lengths.
   operation.call.own = nullptr;
   flight.operations.push_back(std::move(operation));
@@ -265,7 +264,7 @@ void Communicator::look_at_gpu() noexcept {
     std::vector<Operation*> begun;
     for (GpuSide::Flight& flight : gpu_->flights()) {
       if (!flight.awaited && !flight.begun->complete()) continue;
-      const std::uint32_t last = flight.awaited ? ~0u : flight.calls.passed() + 1;
+      const std::uint32_t last = flight.drained ? ~0u : flight.calls.passed() + 1;
       for (Operation& operation : flight.operations)
         if (!operation.ended && operation.turn <= last) begun.push_back(&operation);
     }
@@ -294,7 +293,7 @@ void Communicator::drain_gpu() noexcept {
     {
       const std::lock_guard lock(gpu_->mutex());
       for (GpuSide::Flight& flight : gpu_->flights()) {
-        flight.awaited = true;
+        flight.awaited = flight.drained = true;
         ended.push_back(flight.ended);
       }
     }

@@ -21,7 +21,7 @@ struct Operation {
   Execution* execution = nullptr;
   bool on_gpu = false;       // then a stream holds it
   std::uint32_t digest = 0;  // of a call on a GPU
-  std::uint32_t turn = 0;    // of a collective there: calls of its launch that it ends with
+  std::uint32_t turn = 0;    // of a collective there: done once so many calls of its launch are
   std::uint64_t place;       // of a message's record
   Receipt receipt;           // of a receive with a tag
 

@@ -237,6 +237,7 @@ std::unique_ptr<gpu::DeviceExecution> PlanTable::make_gpu_port(int peer, bool se
   const Plan plan = peer == rank_ ? copy_plan() : port_plan(peer, sends, channel);
   gpu::DeviceSeat seat = *seat_;
   seat.passes_empty = peer != rank_;
+  seat.in_strands = true;
   return std::make_unique<gpu::DeviceExecution>(flatten(plan, 0), plan.collective, seat);
 }
 

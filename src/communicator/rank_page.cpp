@@ -52,8 +52,9 @@ std::uint64_t RankPage::begin_message(const CallRecord& call) noexcept {
 }
 
 void RankPage::finish_message(std::uint64_t place, std::uint32_t tag) noexcept {
-  message_slots_[place % ring].state.store(state_word(CallState::finished, tag),
-                                           std::memory_order_release);
+  Slot& slot = message_slots_[place % ring];
+  if (slot.number.load(std::memory_order_relaxed) != place) return;
+  slot.state.store(state_word(CallState::finished, tag), std::memory_order_release);
 }
 
 std::optional<CallRecord> RankPage::message(std::uint64_t place) const noexcept {

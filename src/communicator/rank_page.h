@@ -215,8 +215,10 @@ inline void RankPage::begin(const CallRecord& call) noexcept {
 }
 
 inline void RankPage::finish(std::uint64_t number) noexcept {
-  slots_[number % ring].state.store(static_cast<std::uint64_t>(CallState::finished),
-                                    std::memory_order_release);
+  Slot& slot = slots_[number % ring];
+  // A group on a GPU may have more calls than there are slots.
+  if (slot.number.load(std::memory_order_relaxed) != number) return;
+  slot.state.store(static_cast<std::uint64_t>(CallState::finished), std::memory_order_release);
 }
 
 /// Where the channel area begins in a rank's shared memory: a page boundary after the rank page.

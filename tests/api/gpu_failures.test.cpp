@@ -199,19 +199,32 @@ TEST_CASE("of calls that are one launch on a GPU each begins, ends and fails by 
                      expect_in(words, "allreduce #2");
                      expect_in(words, "rank 1 did not call it");
                    }));
-  // Two that each take two seconds of three.
-  CHECK(on_ranks(Living::threads, 2, "KHORO_MEMORY=virtual;KHORO_DEADLINE=3s",
+  // More than there are records.
+  CHECK(on_ranks(Living::threads, 2, "KHORO_MEMORY=virtual;KHORO_DEADLINE=2s",
                  [&](khoroComm_t comm, int rank) {
                    Floats floats(comm, 100);
-                   if (rank == 0) {
-                     succeed(two_sums(comm, floats, floats.memory.stream()), "sums");
-                     return succeed(khoroStreamSynchronize(floats.memory.stream()), "wait");
-                   }
-                   for (const std::size_t count : {100, 50}) {
-                     std::this_thread::sleep_for(2s);
-                     succeed(sum(comm, floats, count, nullptr), "sum");
-                   }
+                   succeed(khoroGroupStart(), "group");
+                   for (int i = 0; i < (rank == 0 ? 300 : 45); ++i)
+                     succeed(sum(comm, floats, 100, floats.memory.stream()), "sum");
+                   succeed(khoroGroupEnd(), "group");
+                   expect(await_failure(comm) == khoroTimeout, "another error");
+                   expect_in(khoroGetLastError(comm), "allreduce #46");
                  }));
+  // Two that each take two seconds of three.
+  for (const bool blocks : {false, true})
+    CHECK(on_ranks(Living::threads, 2, "KHORO_MEMORY=virtual;KHORO_DEADLINE=3s",
+                   [&](khoroComm_t comm, int rank) {
+                     Floats floats(comm, 100);
+                     const khoroStream_t stream = floats.memory.stream();
+                     if (rank == 0) {
+                       succeed(two_sums(comm, floats, blocks ? nullptr : stream), "sums");
+                       return succeed(khoroStreamSynchronize(stream), "wait");
+                     }
+                     for (const std::size_t count : {100, 50}) {
+                       std::this_thread::sleep_for(2s);
+                       succeed(sum(comm, floats, count, nullptr), "sum");
+                     }
+                   }));
 }
 
 TEST_CASE("a message to itself that has not begun on a GPU moves nothing after an abort", "[gpu]") {

@@ -139,8 +139,13 @@ TEST_CASE("no communicator of one rank on a GPU has to wait for what others coul
   std::deque<Rank> ranks;
   for (std::uint64_t i = 0; i < 10; ++i) ranks.emplace_back(gpu, i, 1);
   conformance::Gate gate;
-  for (int again = 0; again < 2; ++again)
-    for (Rank& rank : ranks) CHECK(rank.granted(10, 1, gate.wait()) == 1);
+  std::atomic<int> run = 0;
+  for (Rank& rank : ranks)
+    CHECK(rank.granted(10, 1, [&run, wait = gate.wait()] {
+      ++run;
+      wait();
+    }) == 1);
+  while (run < 10) std::this_thread::yield();  // else it hangs
   ranks.emplace_back(gpu, 10, 1);
   std::atomic<bool> ran = false;
   CHECK(ranks.back().granted(1, 1, [&] { ran = true; }) == 1);  // the eleventh waits
@@ -170,6 +175,22 @@ TEST_CASE("who is kept from launching keeps others only where these must wait", 
   CHECK(launched);
   after.stream->synchronize();
   after.launch(10);
+}
+
+TEST_CASE("a launch of several ranks waits for those that take turns, and is not refused",
+          "[communicator]") {
+  const Gpu gpu;
+  Rank alone(gpu, 1, 1), shared(gpu, 2, 2);
+  conformance::Gate gate;
+  std::atomic<bool> ran = false;
+  CHECK(alone.granted(8, 1, gate.wait()) == 5);
+  CHECK(shared.granted(4, 4, [&] { ran = true; }) == 4);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  CHECK(!ran);
+  gate.open();
+  shared.stream->synchronize();
+  CHECK(ran);
+  CHECK(alone.granted(8, 1) == 1);
 }
 
 TEST_CASE("communicators of one rank on a GPU take turns where not all fit", "[communicator]") {

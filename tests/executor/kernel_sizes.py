@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fails if the compiler had too few registers for the kernel. kernel_sizes.py KERNEL_SIZES_TXT"""
+"""Fails if the compiler had too few registers for the kernel, for whatever GPUs it was built: it
+would be slow there, and wants looking at. kernel_sizes.py KERNEL_SIZES_TXT"""
 import pathlib
 import sys
 

@@ -95,9 +95,15 @@ class DeviceJob {
     for (int rank = 0; rank < plan.collective.ranks; ++rank) {
       const int device = rank % driver.devices();
       auto& made = *ranks_.emplace_back(std::make_unique<Rank>(network_, rank, driver, device));
-      made.execution = std::make_unique<gpu::DeviceExecution>(
-          flatten(plan, rank), plan.collective,
-          gpu::DeviceSeat{driver, device, made.arena, made.ends, made.control, made.scratch});
+      made.execution =
+          std::make_unique<gpu::DeviceExecution>(flatten(plan, rank), plan.collective,
+                                                 gpu::DeviceSeat{.driver = driver,
+                                                                 .device = device,
+                                                                 .arena = made.arena,
+                                                                 .ends = made.ends,
+                                                                 .control = made.control,
+                                                                 .scratch = made.scratch,
+                                                                 .in_strands = true});
       made.stream = driver.make_stream(device);
     }
   }

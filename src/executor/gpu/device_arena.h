@@ -28,13 +28,14 @@ class DeviceArena {
   };
   /// Of that many bytes at a multiple of 128, until the arena ends. Throws `Error`.
   Piece take(std::uint64_t bytes);
-  /// Writes to a piece, which may be done while kernels run that do not look there.
+  /// Writes to a piece, and blocks until it is done. Kernels may run that do not look there. Throws
+  /// `Error`.
   void write(DeviceAddress to, std::span<const std::byte> from);
   struct Pinned {
     std::span<std::byte> here;
     std::byte* in_kernels = nullptr;
   };
-  /// As take(), but zeroed memory of the host, from which streams copy without its waiting.
+  /// As take(), but zeroed memory of the host, from which streams copy without the host's waiting.
   Pinned take_pinned(std::uint64_t bytes);
   /// What it takes of the device and of the host. Any thread.
   std::uint64_t held() const noexcept { return held_.load(std::memory_order_relaxed); }

@@ -138,12 +138,13 @@ void FusedLaunch::note(const DeviceExecution& program) noexcept {
   block_bytes_ = std::max(block_bytes_, program.layout_.block_bytes());
 }
 
-void FusedLaunch::add_in_turn(DeviceExecution& program, const CallArguments& call) {
+std::uint32_t FusedLaunch::add_in_turn(DeviceExecution& program, const CallArguments& call) {
   BlockTable table;
-  const std::optional<Call> asked = program.prepare(call, &table);
-  if (!asked) return;
-  note(program);
-  in_turn_.push_back({*asked, std::move(table)});
+  if (const std::optional<Call> asked = program.prepare(call, &table)) {
+    note(program);
+    in_turn_.push_back({*asked, std::move(table)});
+  }
+  return static_cast<std::uint32_t>(in_turn_.size());
 }
 
 void FusedLaunch::add_beside(DeviceExecution& program, const CallArguments& call) {

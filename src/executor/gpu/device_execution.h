@@ -72,10 +72,11 @@ class DeviceEnds {
  public:
   virtual ~DeviceEnds() = default;
   virtual const Layout& layout() const noexcept = 0;
-  /// How many strands of a program have channels; the same on all ranks. All but the first have
-  /// the first few of two ranks alone, and that of messages, and fewer slots.
-  virtual std::uint32_t strands() const noexcept = 0;
+  /// Strands after the first have so many channels of plans between two ranks, and that of
+  /// messages, of so many slots at least.
   static constexpr int channels_of_strand = 2, slots_of_strand = 2;
+  /// How many strands of a program have channels; the same on all ranks.
+  virtual std::uint32_t strands() const noexcept = 0;
   virtual End* sender(int peer, std::uint8_t index, std::uint32_t strand) = 0;
   virtual End* receiver(int peer, std::uint8_t index, std::uint32_t strand) = 0;
 };
@@ -84,7 +85,7 @@ class DeviceEnds {
 struct DeviceSeat {
   Driver& driver;
   int device = 0;
-  DeviceArena& arena;  // for programs
+  DeviceArena& arena;
   DeviceEnds& ends;
   ControlPage& control;
   DeviceScratch& scratch;
@@ -95,7 +96,7 @@ struct DeviceSeat {
   /// who receives it, where the other's GPU reaches them.
   std::uint64_t direct_bytes = UINT64_MAX;
   /// No rank uses other channels of a plan than strands have, nor needs more slots.
-  bool in_strands = true;
+  bool in_strands = false;
 };
 
 /// One rank's program on its device, for FusedLaunch. Made once per plan. Thread-compatible.
@@ -152,7 +153,8 @@ class FusedLaunch {
 
   /// They throw `Error`: invalid_argument for memory that the device does not reach, invalid_usage
   /// for a call that no kernel can run. They may block until a program has more scratch.
-  void add_in_turn(DeviceExecution& program, const CallArguments& call);
+  /// The first says how many calls in turn there are then.
+  std::uint32_t add_in_turn(DeviceExecution& program, const CallArguments& call);
   void add_beside(DeviceExecution& program, const CallArguments& call);
   /// Gets that; it may block. Throws `Error`.
   void allocate();
@@ -168,8 +170,7 @@ class FusedLaunch {
   void launch(DeviceStream& stream) { launch(stream, shape().blocks); }
   void clear() noexcept;
 
-  /// Calls in turn, and how many of them are done. Any thread, between clear() and what follows it.
-  std::uint32_t in_turn() const noexcept { return static_cast<std::uint32_t>(in_turn_.size()); }
+  /// How many calls in turn are done, while others are not.
   std::uint32_t passed() const noexcept;
 
  private:

@@ -32,17 +32,21 @@ struct GpuPlaces {
   }
   /// In what `rank` gives: as receiver, of the channel from `peer`; and as sender, of that to it.
   constexpr std::uint64_t receiver(int rank, int peer, int channel) const noexcept {
-    return offset(&Kind::at_receiver, peer < rank ? peer : peer - 1, channel);
+    return offset(&Kind::at_receiver, place_of(peer, rank), channel);
   }
   constexpr std::uint64_t sender(int rank, int peer, int channel) const noexcept {
     return offset(&Kind::at_receiver, ranks - 1, 0) +
-           offset(&Kind::at_sender, peer < rank ? peer : peer - 1, channel);
+           offset(&Kind::at_sender, place_of(peer, rank), channel);
   }
   constexpr std::uint64_t bytes() const noexcept {
     return offset(&Kind::at_receiver, ranks - 1, 0) + offset(&Kind::at_sender, ranks - 1, 0);
   }
 
  private:
+  /// A rank gives nothing for itself.
+  static constexpr int place_of(int peer, int rank) noexcept {
+    return peer < rank ? peer : peer - 1;
+  }
   constexpr std::uint64_t offset(std::uint64_t Kind::*bytes, int peers,
                                  int channels) const noexcept {
     const int of_first = peers * first.channels + std::min(channels, first.channels);
