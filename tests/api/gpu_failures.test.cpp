@@ -10,9 +10,9 @@
 #include <thread>
 #include <vector>
 
-#include "gpu_calls.h"
 #include "support/catch.h"
 #include "support/fleet.h"
+#include "support/gpu_calls.h"
 #include "support/scoped_environment.h"
 
 using namespace khoro::test;

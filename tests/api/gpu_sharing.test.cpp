@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "gpu_calls.h"
 #include "support/catch.h"
 #include "support/fleet.h"
+#include "support/gpu_calls.h"
 #include "support/open_things.h"
 #include "support/scoped_environment.h"
 
