@@ -156,22 +156,32 @@ PacketStatus receive_packet(const Descriptor& socket, std::span<std::byte> bytes
     return PacketStatus::exhausted;
   }
   iovec part{bytes.data(), bytes.size()};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
   ControlBuffer control{};
-  if (most > 0) {
-    message.msg_control = control.bytes;
-    // Not CMSG_SPACE: its padding would let one more descriptor in.
-    message.msg_controllen = CMSG_LEN(most * sizeof(int));
-  }
+  msghdr message;
   ssize_t received;
-  bool reset = false;
-  while ((received = ::recvmsg(socket.number(), &message, MSG_CMSG_CLOEXEC)) < 0) {
-    if (errno == EINTR) continue;
-    // Reported once when the other end closed with packets unread; what it had sent is still there.
-    if (errno != ECONNRESET || reset) return status_of(errno);
-    reset = true;
+  bool reset = false, ended = false;
+  for (;;) {
+    message = {};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    if (most > 0) {
+      message.msg_control = control.bytes;
+      // Not CMSG_SPACE: its padding would let one more descriptor in.
+      message.msg_controllen = CMSG_LEN(most * sizeof(int));
+    }
+    received = ::recvmsg(socket.number(), &message, MSG_CMSG_CLOEXEC);
+    if (received > 0) break;
+    if (received == 0) {
+      // Also said where a packet came, and then the end, after the kernel looked for packets and
+      // before it looked for the end.
+      if (ended) break;
+      ended = true;
+    } else if (errno == ECONNRESET && !reset) {
+      // Said once where the other end closed with packets unread; what it had sent is still there.
+      reset = true;
+    } else if (errno != EINTR) {
+      return status_of(errno);
+    }
   }
   collect(message, descriptors);
   if (received == 0) return PacketStatus::closed;
