@@ -66,15 +66,9 @@ int GpuResidency::shared() const noexcept {
   return blocks;
 }
 
-int GpuResidency::most_alone() const noexcept {
+int GpuResidency::most_needed(bool when_ended) const noexcept {
   int blocks = 0;
-  for (const Member* each : alone_) blocks = std::max({blocks, each->least_, each->widest_});
-  return blocks;
-}
-
-int GpuResidency::most_needed() const noexcept {
-  int blocks = 0;
-  for (const Member* each : alone_) blocks = std::max(blocks, each->least_);
+  for (const Member* each : alone_) blocks = std::max(blocks, each->needs(when_ended));
   return blocks;
 }
 
@@ -88,7 +82,7 @@ int GpuResidency::running_beside(const Member* one) const noexcept {
 int GpuResidency::needed_beside(const Member* one, bool when_ended) const noexcept {
   int blocks = 0;
   for (const Member* each : alone_)
-    if (each != one) blocks += std::max({each->least_, when_ended ? 0 : each->widest_, 1});
+    if (each != one) blocks += std::max(each->needs(when_ended), 1);
   return blocks;
 }
 
@@ -131,11 +125,11 @@ GpuResidency::Member::Grant GpuResidency::Member::share(int blocks, int least) {
   const int others = all.shared() - mine;
   // What it has once it keeps; half of what is left is for others that may come.
   const auto most = [&] {
-    return std::max(mine, (all.places_ - others - all.most_alone()) / 2) / ranks_;
+    return std::max(mine, (all.places_ - others - all.most_needed(false)) / 2) / ranks_;
   };
   if (blocks > most()) all.forget_ended();
   const int granted = std::max(least, std::min(blocks, most()));
-  const int kept = others + all.most_needed();
+  const int kept = others + all.most_needed(true);
   if (kept + granted * ranks_ > all.places_) all.refuse(granted, ranks_, kept);
   mine = std::max(mine, granted * ranks_);
   const auto fits = [&] { return all.shared() + all.running_beside(nullptr) <= all.places_; };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstdint>
 #include <map>
@@ -50,6 +51,7 @@ class GpuResidency {
     // With the lock.
     Grant share(int blocks, int least);
     Grant take_turn(int blocks, int least);
+    int needs(bool when_ended) const noexcept { return std::max(least_, when_ended ? 0 : widest_); }
     /// Without it. Null: nothing was launched.
     void launched(std::shared_ptr<DeviceEvent> ended) noexcept;
 
@@ -94,10 +96,9 @@ class GpuResidency {
   void find_places(const Launch& launch);
   int shared() const noexcept;
   // Of the members that take turns.
-  /// Places that one of them may need at once; and that one had to have.
-  int most_alone() const noexcept;
-  int most_needed() const noexcept;
-  /// Places that launches of all but one have now; and what those will need at least.
+  /// Places that one of them needs, at most: now, or when all launches have ended.
+  int most_needed(bool when_ended) const noexcept;
+  /// Places that launches of all but one have now; and those that these need.
   int running_beside(const Member* one) const noexcept;
   int needed_beside(const Member* one, bool when_ended) const noexcept;
   /// Asks which launches have ended.

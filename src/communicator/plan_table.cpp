@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <fstream>
+#include <functional>
 #include <iterator>
+#include <utility>
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -205,29 +207,25 @@ PlanTable::Entry& PlanTable::make(const Collective& collective, const Choice& ch
 
 namespace {
 
-/// To each end the pair looks like a broadcast of one chunk.
-Plan port_plan(int peer, bool sends, std::uint8_t channel) {
+/// What looks like a broadcast of one chunk.
+Plan plan_of(std::string name, int ranks, std::function<Lane()> lane) {
   Plan plan;
-  plan.algorithm = "point_to_point";
-  plan.collective = {CollectiveKind::broadcast, 2, 0, false};
-  plan.program = [peer, sends, channel](int) {
+  plan.algorithm = std::move(name);
+  plan.collective = {CollectiveKind::broadcast, ranks};
+  plan.program = [lane = std::move(lane)](int) {
     Program program;
-    program.lanes.push_back(sends ? send_lane(peer, channel) : recv_lane(peer, channel));
+    program.lanes.push_back(lane());
     return program;
   };
   return plan;
 }
 
-Plan copy_plan() {
-  Plan plan;
-  plan.algorithm = "copy";
-  plan.collective = {CollectiveKind::broadcast, 1};
-  plan.program = [](int) {
-    Program program;
-    program.lanes.push_back(copy_lane());
-    return program;
-  };
-  return plan;
+Plan copy_plan() { return plan_of("copy", 1, copy_lane); }
+/// To each end the pair looks so.
+Plan port_plan(int peer, bool sends, std::uint8_t channel) {
+  return plan_of("point_to_point", 2, [peer, sends, channel] {
+    return sends ? send_lane(peer, channel) : recv_lane(peer, channel);
+  });
 }
 
 }  // namespace
