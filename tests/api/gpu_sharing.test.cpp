@@ -105,6 +105,7 @@ TEST_CASE("what a communicator holds of a GPU is what the GPU has less of", "[gp
     for (std::size_t count = 1; count <= most; count *= 8)
       succeed(khoroAllReduce(floats.in, floats.out, count, khoroFloat32, khoroSum, comm, nullptr),
               "sum");
+    expect(held().bytesHeld - before.bytesHeld == left - bytes_left(rank), "another number");
     for (int calls : {1, 200}) {
       succeed(khoroGroupStart(), "group");
       for (int i = 0; i < calls; ++i) {
@@ -116,6 +117,7 @@ TEST_CASE("what a communicator holds of a GPU is what the GPU has less of", "[gp
     }
     const khoroStatistics_t after = held();
     expect(after.programBytes > before.programBytes, "programs");
+    expect(after.channelBytes == before.channelBytes, "channels come with the communicator");
     // Groups are written to the GPU from memory of the host, which counts too.
     constexpr std::uint64_t of_host = 1 << 20;
     const std::uint64_t more = after.bytesHeld - before.bytesHeld, gone = left - bytes_left(rank);

@@ -121,7 +121,7 @@ TEST_CASE("every small count is right on GPUs", "[gpu]") {
   play_cases(Living::threads, cases, on_gpus);
 }
 
-// By hand, for it takes half an hour: test_api_gpus "[every]".
+// By hand, for it takes a quarter of an hour: test_api_gpus "[every]".
 TEST_CASE("every small count of every collective is right on GPUs, in every mode", "[.][every]") {
   const ScopedEnvironment gpus("KHORO_VIRTUAL_GPUS", "3");
   for (const char* mode :
